@@ -1,0 +1,81 @@
+# Every target works on a fresh Debian with Python 3.11, pip, git and make, as root or not, and costs
+# nothing when nothing changed. `make help` lists them.
+
+PYTHON ?= python3
+VENV ?= .venv
+DATA ?= data
+ARGS ?=
+# Two cores, files kept whole: a file's tests may share a server.
+PYTEST ?= $(VENV)/bin/pytest -n 2 --dist loadfile
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INPUTS := pyproject.toml requirements/ci.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help up test lint format unit docs conformance chaos bench-placement reference lock release-note clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+up: $(VENV)/.run  ## install and run Moorage in one process (SQLite in ./data, loopback)
+	$(BIN)/moorage up --data $(DATA) $(ARGS)
+
+test: lint docs reference  ## everything that CI runs: lint, types, layers, docs, all tests
+	$(PYTEST) $(ARGS)
+
+lint: $(VENV)/.test  ## style, types, and the layers of the design
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports --no-logo
+
+format: $(VENV)/.test  ## put the code into the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+unit: $(VENV)/.test  ## the quick tests only
+	$(PYTEST) tests/unit $(ARGS)
+
+conformance: $(VENV)/.test reference  ## the reference's suites, and the differential tests
+	$(PYTEST) tests/conformance $(ARGS)
+
+chaos: $(VENV)/.test  ## kill and race the service, then check its books
+	$(BIN)/pytest tests/chaos $(ARGS)
+
+bench-placement: $(VENV)/.test reference  ## side by side with the reference Placement (long)
+	$(BIN)/python -m bench.placement $(ARGS)
+
+reference: $(VENV)/.test
+	@$(BIN)/python -m tests.conformance.reference_env >/dev/null
+
+docs: $(VENV)/.test  ## build the documentation into docs/_build/html
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+
+release-note: $(VENV)/.test  ## start a release note: make release-note ARGS=short-name
+	$(BIN)/reno new $(ARGS)
+
+lock: $(VENV)/.test  ## write down what is installed now as what CI uses
+	@{ grep '^#' requirements/ci.txt; $(BIN)/python -m pip freeze --exclude-editable | grep '=='; } > requirements/ci.new
+	@mv requirements/ci.new requirements/ci.txt
+
+clean:  ## remove environments, caches and built documents; ./data stays
+	rm -rf $(VENV) .venvs .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build docs/_build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.run: $(BIN)/python $(INPUTS)
+	$(PIP) -c requirements/ci.txt -e .
+	@touch $@
+
+$(VENV)/.test: $(BIN)/python $(INPUTS)
+	$(PIP) -c requirements/ci.txt -e '.[test,docs]'
+	@touch $@ $(VENV)/.run
+
+# Debian's Python comes without `ensurepip` unless python3-venv is installed; `virtualenv` brings its own
+# pip, and goes into a directory of its own because Debian's pip refuses to touch the system.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Moorage needs Python 3.11 or newer")'
+	@$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 || { \
+	    rm -rf $(VENV); \
+	    $(PYTHON) -m pip install --quiet --target .cache/virtualenv virtualenv && \
+	    PYTHONPATH=.cache/virtualenv $(PYTHON) -m virtualenv --quiet $(VENV); }
