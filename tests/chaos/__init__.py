@@ -1,0 +1,1 @@
+"""Tests that crash, race and restart the real service, and then count."""

@@ -1,0 +1,1 @@
+"""Tests that hold our APIs against the reference's own behaviour."""

@@ -1,0 +1,158 @@
+"""Starting, watching and ending server processes: what every test of a running service needs."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+class NotReadyError(Exception):
+    """A process did not come up; the message carries the end of its log."""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def wait_until(condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise NotReadyError(f"timed out waiting for {what}")
+        time.sleep(0.02)
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie has no work left in it, so it does not count."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
+def process_tree(root: int) -> list[int]:
+    """A process and all its descendants: workers hold the sockets and the memory, not the master."""
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+            children.setdefault(parent, []).append(int(stat.parent.name))
+    found, todo = [], [root]
+    while todo:
+        pid = todo.pop()
+        if is_alive(pid):
+            found.append(pid)
+        todo.extend(children.get(pid, ()))
+    return found
+
+
+def memory_of(pid: int) -> int:
+    """Resident bytes of one process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass
+class Service:
+    """A server process that we started and will end."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def pids(self) -> list[int]:
+        return process_tree(self.pid)
+
+    def stop(self, timeout: float = 20.0) -> None:
+        """A clean end; a master that is already gone may have left workers behind."""
+        pids = self.pids()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout)
+        self._kill(pids)
+
+    def kill(self) -> None:
+        """SIGKILL to every process of the service at once: what a power cut does."""
+        self._kill(self.pids())
+
+    def _kill(self, pids: Sequence[int]) -> None:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.wait()
+        wait_until(lambda: not any(is_alive(pid) for pid in pids), "killed processes to go")
+
+    def log_tail(self, lines: int = 30) -> str:
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return "\n".join(text.splitlines()[-lines:])
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start_service(
+    command: Sequence[str | Path],
+    port: int,
+    log: Path,
+    environment: Mapping[str, str] | None = None,
+    ready: Callable[[], bool] | None = None,
+    timeout: float = 60.0,
+) -> Service:
+    """Start a server and return when it answers (`ready`, or an open port)."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env={**os.environ, **(environment or {})},
+            cwd=log.parent,
+            start_new_session=True,
+        )
+    service = Service(process, port, log)
+    answers = ready or (lambda: port_is_open(port))
+
+    def up_or_dead() -> bool:
+        return process.poll() is not None or answers()
+
+    try:
+        wait_until(up_or_dead, f"port {port}", timeout)
+        if process.poll() is not None:
+            raise NotReadyError(f"{command[0]} ended with {process.returncode}")
+    except NotReadyError as error:
+        service.kill()
+        raise NotReadyError(f"{error}\n{service.log_tail()}") from None
+    return service
+
+
+def port_is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
