@@ -1,0 +1,1 @@
+"""The Placement benchmark: `python -m bench.placement --help`."""
