@@ -7,29 +7,30 @@ from pathlib import Path
 
 from tests.conformance.reference_env import reference_bin
 from tests.support.processes import Service, free_port, start_service
-from tests.support.profiles import ini
+from tests.support.profiles import Settings, ini
 from tests.support.wire import ConnectionLostError, Wire
 
 
-def configure(directory: Path, database_url: str, threads: int = 1) -> Path:
-    """Write `placement.conf` below `directory`; returns the directory that the reference wants to be told."""
-    (directory / "policy.yaml").write_text("{}\n")
+def settings(database_url: str, threads: int = 2) -> Settings:
+    return {
+        "DEFAULT": {"default_log_levels": "placement=WARNING,oslo=WARNING", "use_stderr": "true"},
+        "api": {"auth_strategy": "noauth2"},
+        "placement_database": {
+            "connection": database_url.replace("+psycopg:", "+psycopg2:"),
+            "max_pool_size": str(threads),
+            "max_overflow": str(threads),
+        },
+        "placement": {"allocation_conflict_retry_count": "10"},
+    }
+
+
+def configure(directory: Path, database_url: str) -> None:
+    """Write `placement.conf` below `directory`, where the reference looks for that name."""
+    policy = directory / "policy.yaml"
+    policy.write_text("{}\n")
     (directory / "placement.conf").write_text(
-        ini(
-            {
-                "DEFAULT": {"default_log_levels": "placement=WARNING,oslo=WARNING", "use_stderr": "true"},
-                "api": {"auth_strategy": "noauth2"},
-                "placement_database": {
-                    "connection": database_url.replace("+psycopg:", "+psycopg2:"),
-                    "max_pool_size": str(max(threads, 2)),
-                    "max_overflow": str(max(threads, 2)),
-                },
-                "placement": {"allocation_conflict_retry_count": "10"},
-                "oslo_policy": {"policy_file": str(directory / "policy.yaml")},
-            }
-        )
+        ini({**settings(database_url), "oslo_policy": {"policy_file": str(policy)}})
     )
-    return directory
 
 
 def sync_database(directory: Path) -> None:

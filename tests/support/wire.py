@@ -159,7 +159,7 @@ def _read_to_end(connection: socket.socket, start: bytes) -> bytes:
 
 
 def _read_chunks(connection: socket.socket, buffer: bytes) -> bytes:
-    parts = []
+    parts: list[bytes] = []
     while True:
         while (end := buffer.find(b"\r\n")) < 0:
             buffer += _receive(connection)
