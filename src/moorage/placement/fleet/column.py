@@ -147,8 +147,8 @@ class Column:
 
 
 def _allocate(size: int) -> Rows:
-    where, *amounts = np.empty((6, size), np.int64)
-    return Rows(where, *amounts)
+    where, capacity, used, min_unit, max_unit, step_size = np.empty((6, size), np.int64)
+    return Rows(where, capacity, used, min_unit, max_unit, step_size)
 
 
 def _part(rows: Rows, index: slice | Slots, uniform: bool) -> Rows:

@@ -68,6 +68,10 @@ class View(ABC):
         return mask
 
     @abstractmethod
+    def position_of(self, slot: int) -> int:
+        """The position of a slot; -1 if the view leaves it out."""
+
+    @abstractmethod
     def rows(self, class_id: int) -> Rows:
         """The inventories of one class, by position."""
 
@@ -101,6 +105,9 @@ class WholeView(View):
         self.lone = self.topology.lone
         self.flat = not fleet.has_trees
         self.sharers = self.topology.sharers
+
+    def position_of(self, slot: int) -> int:
+        return slot
 
     def rows(self, class_id: int) -> Rows:
         column = self.fleet.columns.get(class_id)
@@ -142,7 +149,7 @@ class TreesView(View):
                 slots[slot] = None
                 slots[fleet.root_of(slot)] = None
         self.slots = list(slots)
-        position = {slot: place for place, slot in enumerate(self.slots)}
+        position = self._position = {slot: place for place, slot in enumerate(self.slots)}
         self.root = np.fromiter((position[fleet.root_of(slot)] for slot in self.slots), np.intp, len(slots))
         self._members = {position[root]: [position[slot] for slot in tree] for root, tree in trees.items()}
         self._near = {
@@ -154,6 +161,9 @@ class TreesView(View):
         )
         self.flat = all(len(tree) == 1 for tree in trees.values()) and not any(near.values())
         self.sharers = [place for place, slot in enumerate(self.slots) if slot in self.topology.sharer_set]
+
+    def position_of(self, slot: int) -> int:
+        return self._position.get(slot, -1)
 
     def rows(self, class_id: int) -> Rows:
         column = self.fleet.columns.get(class_id)

@@ -1,0 +1,115 @@
+"""Allocation candidates: every way to serve a request, best first, within the bounds."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from moorage.placement.fleet.fleet import Fleet
+from moorage.placement.search.combine import Budget, Combiner
+from moorage.placement.search.order import in_order
+from moorage.placement.search.plan import Plan, make_plan
+from moorage.placement.search.request import Request
+from moorage.placement.search.result import Candidate, SearchOptions, SearchResult, Strategy
+
+
+def find_candidates(fleet: Fleet, request: Request, options: SearchOptions | None = None) -> SearchResult:
+    """Search the fleet. An unknown class or trait name raises `UnknownNameError`."""
+    options = options or SearchOptions()
+    plan = make_plan(fleet, request)
+    if plan is None or not plan.picks:
+        return SearchResult([], [], cut_short=False)
+    budget = Budget(options.max_steps)
+    bound = _bound(request, options)
+    found = _without_repeats(fleet, _Finder(plan, options, budget, bound).candidates())
+    candidates = list(islice(found, bound))
+    bounded_by_us = bound is not None and bound != request.limit
+    more = bounded_by_us and next(found, None) is not None
+    return SearchResult(candidates, _summarised(fleet, request, candidates), more or budget.exhausted)
+
+
+def _bound(request: Request, options: SearchOptions) -> int | None:
+    bounds = [bound for bound in (request.limit, options.max_candidates) if bound is not None]
+    return min(bounds, default=None)
+
+
+class _Finder:
+    """Turns the anchors of a plan into candidates, lazily and in order."""
+
+    def __init__(self, plan: Plan, options: SearchOptions, budget: Budget, bound: int | None) -> None:
+        self._plan = plan
+        self._options = options
+        self._combiner = Combiner(plan, budget)
+        lone = plan.lone_anchors()
+        self._lone = lone.tobytes()
+        anchors = np.flatnonzero(lone | (plan.anchors & ~plan.view.lone))
+        expected = len(anchors) if bound is None else bound
+        self._anchors = in_order(plan.view, anchors, plan.amounts, options, expected)
+        names = plan.view.fleet.names
+        self._resources = {names.class_name(number): amount for number, amount in plan.amounts.items()}
+        self._suffixes = list(dict.fromkeys(pick.suffix for pick in plan.picks))
+
+    def candidates(self) -> Iterator[Candidate]:
+        if self._options.strategy is Strategy.DEPTH_FIRST:
+            return self._tree_by_tree()
+        return self._taking_turns()
+
+    def _tree_by_tree(self) -> Iterator[Candidate]:
+        for anchor in self._anchors:
+            if self._lone[anchor]:
+                yield self._lone_candidate(anchor)
+            else:
+                yield from self._combiner.candidates(anchor)
+
+    def _taking_turns(self) -> Iterator[Candidate]:
+        waiting: deque[Iterator[Candidate]] = deque()
+        for anchor in self._anchors:
+            if self._lone[anchor]:
+                yield self._lone_candidate(anchor)
+                continue
+            tree = self._combiner.candidates(anchor)
+            candidate = next(tree, None)
+            if candidate is not None:
+                yield candidate
+                waiting.append(tree)
+        while waiting:
+            tree = waiting.popleft()
+            candidate = next(tree, None)
+            if candidate is not None:
+                yield candidate
+                waiting.append(tree)
+
+    def _lone_candidate(self, anchor: int) -> Candidate:
+        slot = self._plan.view.slots[anchor]
+        return Candidate({slot: self._resources}, {suffix: [slot] for suffix in self._suffixes})
+
+
+def _without_repeats(fleet: Fleet, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+    """Drop what was found before: only sharing providers alone can serve the same at two anchors."""
+    sharers = fleet.topology.sharer_set
+    if not sharers:
+        yield from candidates
+        return
+    seen = set()
+    for candidate in candidates:
+        if all(slot in sharers for slots in candidate.mappings.values() for slot in slots):
+            key = (
+                frozenset((slot, frozenset(held.items())) for slot, held in candidate.allocations.items()),
+                frozenset((suffix, frozenset(slots)) for suffix, slots in candidate.mappings.items()),
+            )
+            if key in seen:
+                continue
+            seen.add(key)
+        yield candidate
+
+
+def _summarised(fleet: Fleet, request: Request, candidates: list[Candidate]) -> list[int]:
+    """Whole trees; but only the providers used, for clients that do not know trees."""
+    used = dict.fromkeys(slot for candidate in candidates for slot in candidate.allocations)
+    if not fleet.has_trees or not request.nested:
+        return list(used)
+    roots = dict.fromkeys(fleet.root_of(slot) for slot in used)
+    return [slot for root in roots for slot in fleet.tree(root)]

@@ -1,0 +1,162 @@
+"""All the ways to serve a request from one tree and the providers that share with it.
+
+The search assigns a provider to one pick after the other, the pick with the fewest choices first, and
+gives up a branch as soon as a rule can no longer be kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from moorage.placement.fleet.fleet import Fleet
+from moorage.placement.search.plan import Pick, Plan
+from moorage.placement.search.result import Candidate
+from moorage.placement.search.rules import (
+    OneProviderPerTree,
+    Rule,
+    SameSubtree,
+    SeparateProviders,
+    SharedCapacity,
+    TraitsBetweenThem,
+)
+
+LEAST_STEPS = 1000
+
+
+class Budget:
+    """How many more choices may be tried; one tree may use up a quarter of what is left."""
+
+    def __init__(self, steps: int | None) -> None:
+        self._left = steps
+        self.exhausted = False
+
+    def share(self) -> int | None:
+        """What one tree may spend, so that a hopeless tree does not hide the others."""
+        return None if self._left is None else max(self._left // 4, LEAST_STEPS)
+
+    def spend(self, share: int | None) -> int | None:
+        """One step from a share; answers what is left of it, 0 if the search has to end."""
+        if self._left is None or share is None:
+            return None
+        self._left -= 1
+        if self._left < 0 or share <= 1:
+            self.exhausted = True
+            return 0
+        return share - 1
+
+
+class Combiner:
+    """Prepared once for a request, asked for each anchor."""
+
+    def __init__(self, plan: Plan, budget: Budget) -> None:
+        self._plan = plan
+        self._budget = budget
+        self._fleet = plan.view.fleet
+        self._own = [pick.own.tobytes() for pick in plan.picks]
+        self._foreign = [None if pick.foreign is None else pick.foreign.tobytes() for pick in plan.picks]
+        self._traits = [satisfying.tobytes() for satisfying in plan.wanted_traits]
+        self._contested = plan.contested
+
+    def candidates(self, anchor: int) -> Iterator[Candidate]:
+        """Every candidate anchored here, lazily."""
+        options = self._options(anchor)
+        order = sorted(range(len(options)), key=lambda number: len(options[number]))
+        picks = [self._plan.picks[number] for number in order]
+        choices = [options[number] for number in order]
+        if not choices[0]:
+            return
+        rules = self._rules(picks, choices)
+        if all(rule.satisfiable() for rule in rules):
+            yield from _Assignment(self._fleet, picks, choices, rules, self._budget).complete()
+
+    def _options(self, anchor: int) -> list[list[int]]:
+        """By pick: the slots of the providers that would do."""
+        view = self._plan.view
+        members = view.members(anchor)
+        sharers = view.sharers_near(anchor) if view.sharers else ()
+        slots = view.slots
+        options = []
+        for own, foreign in zip(self._own, self._foreign, strict=True):
+            found = [slots[place] for place in members if own[place]]
+            if foreign is not None:
+                found.extend(slots[place] for place in sharers if foreign[place])
+            options.append(found)
+        return options
+
+    def _rules(self, picks: Sequence[Pick], choices: Sequence[Sequence[int]]) -> list[Rule]:
+        """The rules that this request can break, cheapest first."""
+        plan, fleet = self._plan, self._fleet
+        rules: list[Rule] = []
+        if plan.isolated > 1:
+            rules.append(SeparateProviders(picks, choices))
+        if not plan.request.nested and fleet.has_trees:
+            rules.append(OneProviderPerTree(fleet))
+        if self._contested:
+            rules.append(SharedCapacity(fleet, picks, choices, self._contested))
+        if self._traits:
+            satisfied = self._satisfied(picks, choices)
+            rules.append(TraitsBetweenThem(picks, choices, satisfied, len(self._traits)))
+        rules.extend(SameSubtree(fleet, suffixes, picks, choices) for suffixes in plan.request.same_subtrees)
+        return rules
+
+    def _satisfied(self, picks: Sequence[Pick], choices: Sequence[Sequence[int]]) -> dict[int, int]:
+        """By slot: one bit for each wanted trait set that the provider satisfies."""
+        position_of = self._plan.view.position_of
+        slots = {
+            slot for pick, found in zip(picks, choices, strict=True) if not pick.granular for slot in found
+        }
+        return {
+            slot: sum(has[position_of(slot)] << number for number, has in enumerate(self._traits))
+            for slot in slots
+        }
+
+
+class _Assignment:
+    """One tree's search: the providers chosen so far, in the order of the picks."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        picks: Sequence[Pick],
+        choices: Sequence[Sequence[int]],
+        rules: Sequence[Rule],
+        budget: Budget,
+    ) -> None:
+        self._fleet = fleet
+        self._picks = picks
+        self._choices = choices
+        self._rules = rules
+        self._budget = budget
+        self._share = budget.share()
+        self._chosen: list[int] = []
+
+    def complete(self) -> Iterator[Candidate]:
+        """Extend the choices made so far in every way that the rules allow."""
+        depth = len(self._chosen)
+        if depth == len(self._picks):
+            yield self._candidate()
+            return
+        for slot in self._choices[depth]:
+            self._share = self._budget.spend(self._share)
+            if self._share == 0:
+                return
+            if all(rule.allows(self._chosen, slot) for rule in self._rules):
+                self._chosen.append(slot)
+                yield from self.complete()
+                self._chosen.pop()
+
+    def _candidate(self) -> Candidate:
+        class_name = self._fleet.names.class_name
+        allocations: dict[int, dict[str, int]] = {}
+        mappings: dict[str, list[int]] = {}
+        for pick, slot in zip(self._picks, self._chosen, strict=True):
+            providers = mappings.setdefault(pick.suffix, [])
+            if slot not in providers:
+                providers.append(slot)
+            if not pick.needs:
+                continue
+            resources = allocations.setdefault(slot, {})
+            for class_id, amount in pick.needs.items():
+                name = class_name(class_id)
+                resources[name] = resources.get(name, 0) + amount
+        return Candidate(allocations, mappings)

@@ -1,0 +1,63 @@
+"""Which anchors come first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from moorage.placement.fleet.slotset import Slots
+from moorage.placement.fleet.view import View
+from moorage.placement.search.result import Order, SearchOptions
+
+Scores = npt.NDArray[np.float64]
+
+
+def in_order(
+    view: View, anchors: Slots, amounts: Mapping[int, int], options: SearchOptions, expected: int
+) -> Iterator[int]:
+    """The anchors, best first; only as many as are expected to be needed are sorted at first."""
+    if options.order is Order.RANDOM:
+        yield from np.random.default_rng(options.seed).permutation(anchors).tolist()
+        return
+    scores = utilisation(view, amounts)[anchors]
+    if options.order is Order.PACK:
+        scores = -scores
+    if expected >= len(anchors):
+        yield from anchors[np.argsort(scores, kind="stable")].tolist()
+        return
+    first = _lowest(scores, expected)
+    yield from anchors[first].tolist()
+    rest = np.ones(len(anchors), np.bool_)
+    rest[first] = False
+    others = np.flatnonzero(rest)
+    yield from anchors[others[np.argsort(scores[others], kind="stable")]].tolist()
+
+
+def utilisation(view: View, amounts: Mapping[int, int]) -> Scores:
+    """By root: how full its tree would be with these amounts in it, in the class it has least of.
+
+    A class that the tree has none of (it comes from a sharing provider) does not count.
+    """
+    fullest = np.zeros(view.size, np.float64)
+    for class_id, amount in amounts.items():
+        rows = view.rows(class_id)
+        where, capacity, used = rows.where, rows.capacity.astype(np.float64), rows.used.astype(np.float64)
+        if not view.flat:
+            tree = view.root[where]
+            where = np.arange(view.size)
+            capacity = np.bincount(tree, capacity, view.size)
+            used = np.bincount(tree, used, view.size)
+        share = np.divide(used + amount, capacity, out=np.zeros(len(where)), where=capacity > 0)
+        fullest[where] = np.maximum(fullest[where], share)
+    return fullest
+
+
+def _lowest(scores: Scores, count: int) -> Slots:
+    """The indices of the `count` lowest scores in order; ties go to the lower index, as in a full sort."""
+    bound = np.partition(scores, count - 1)[count - 1]
+    below = np.flatnonzero(scores < bound)
+    level = np.flatnonzero(scores == bound)[: count - len(below)]
+    chosen = np.sort(np.concatenate([below, level]))
+    return chosen[np.argsort(scores[chosen], kind="stable")]
