@@ -1,0 +1,60 @@
+"""What an operator needs to talk to a Moorage that was started without any preparation.
+
+The password is made once and kept in the data directory, so that clients still work after a restart.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from dataclasses import dataclass
+from pathlib import Path
+
+from moorage.http.auth import hash_password
+
+USER = "admin"
+
+
+@dataclass(frozen=True)
+class Credentials:
+    user: str
+    password: str
+    password_file: Path
+    """Lines of user:bcrypt-hash, which the service reads."""
+
+
+def of_directory(directory: Path) -> Credentials:
+    """The credentials kept in `directory`, made up on first use."""
+    plain = directory / "password"
+    hashed = directory / "htpasswd"
+    if not (plain.exists() and hashed.exists()):
+        password = secrets.token_urlsafe(24)
+        write_private(plain, password + "\n")
+        write_private(hashed, f"{USER}:{hash_password(password)}\n")
+    return Credentials(USER, plain.read_text().strip(), hashed)
+
+
+def clouds_yaml(endpoint: str, credentials: Credentials | None) -> str:
+    """A `clouds.yaml` with which any OpenStack client reaches this Moorage, as cloud "moorage"."""
+    lines = ["clouds:", "  moorage:"]
+    if credentials is None:
+        lines += ["    auth_type: none", "    auth:", f"      endpoint: {endpoint}"]
+    else:
+        lines += [
+            "    auth_type: http_basic",
+            "    auth:",
+            f"      endpoint: {endpoint}",
+            f"      username: {credentials.user}",
+            f"      password: {credentials.password}",
+        ]
+    lines += ["    placement_api_version: '1.39'"]
+    return "\n".join(lines) + "\n"
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that nobody else may read, and that is never half-written."""
+    unfinished = path.with_name(path.name + ".new")
+    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    unfinished.replace(path)

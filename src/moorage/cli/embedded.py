@@ -1,0 +1,97 @@
+"""All of Moorage in one process: what `moorage up` runs."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+import sqlalchemy as sa
+from cheroot import wsgi
+from oslo_config import cfg
+
+from moorage.cli import address, credentials, settings
+from moorage.cli.credentials import Credentials
+from moorage.cli.errors import CommandError
+from moorage.db import engine, migrate
+from moorage.placement.wsgi import build as build_placement
+
+THREADS = 16
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the command line asked for. None leaves a choice to the configuration file."""
+
+    data: Path
+    listen: str
+    placement_port: int
+    auth: str | None
+    config: Path | None
+
+
+class Embedded:
+    """The services of one process, from the database up. Built first, so that a mistake shows at once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.conf = self._configure()
+        address.refuse_open_door(plan.listen, self.conf.auth.strategy)
+        self.credentials = self._credentials()
+        self.endpoint = address.url(plan.listen, plan.placement_port)
+        self.clouds_file = self._write_clouds_file()
+        migrate.sync(engine.from_conf(self.conf))
+        self._server = wsgi.Server(
+            (plan.listen, plan.placement_port), build_placement(self.conf), numthreads=THREADS
+        )
+        self._stopped = threading.Event()
+
+    @property
+    def database(self) -> str:
+        """Where the data is, without the password."""
+        return sa.make_url(self.conf.database.connection).render_as_string(hide_password=True)
+
+    def run(self, on_ready: Callable[[], None]) -> None:
+        """Serve until SIGTERM or SIGINT; `on_ready` is called once requests are answered."""
+        try:
+            self._server.prepare()
+        except OSError as error:
+            raise CommandError(f"can't listen on {self.endpoint}: {error}") from error
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        thread = threading.Thread(target=self._server.serve, name="placement")
+        thread.start()
+        on_ready()
+        self._stopped.wait()
+        self._server.stop()
+        thread.join()
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        self._stopped.set()
+
+    def _configure(self) -> cfg.ConfigOpts:
+        """A file's settings win over our defaults; the command line wins over both."""
+        overrides = {} if self.plan.auth is None else {"auth.strategy": self.plan.auth}
+        conf = settings.read([self.plan.config] if self.plan.config else None, overrides)
+        conf.set_default("connection", f"sqlite:///{self.plan.data / 'moorage.sqlite'}", group="database")
+        conf.set_default("strategy", "basic", group="auth")
+        conf.set_default("basic_auth_file", str(self.plan.data / "htpasswd"), group="auth")
+        return conf
+
+    def _credentials(self) -> Credentials | None:
+        """Ours only where the service reads our password file; an operator's own file is left alone."""
+        own_file = str(self.plan.data / "htpasswd")
+        if self.conf.auth.strategy == "basic" and self.conf.auth.basic_auth_file == own_file:
+            return credentials.of_directory(self.plan.data)
+        return None
+
+    def _write_clouds_file(self) -> Path | None:
+        if self.credentials is None and self.conf.auth.strategy != "none":
+            return None
+        path = self.plan.data / "clouds.yaml"
+        credentials.write_private(path, credentials.clouds_yaml(self.endpoint, self.credentials))
+        return path

@@ -1,0 +1,35 @@
+"""Errors that an operator can mend are told in a sentence, not in a traceback."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import sqlalchemy as sa
+import typer
+
+from moorage.core.config import ConfigError
+
+
+class CommandError(Exception):
+    """Why a command can't do what it was asked to."""
+
+
+class Commands(typer.Typer):
+    """A group of commands that share our manners: help by default, and plain words for expected errors."""
+
+    def __init__(self, *, help: str) -> None:
+        super().__init__(help=help, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        try:
+            return super().__call__(*args, **options)
+        except (ConfigError, CommandError) as error:
+            _leave(str(error))
+        except sa.exc.OperationalError as error:
+            _leave(f"the database can't be reached: {error.orig}")
+
+
+def _leave(sentence: str) -> None:
+    print(f"error: {sentence}", file=sys.stderr)
+    sys.exit(1)

@@ -1,0 +1,65 @@
+"""`moorage-placement`: the Placement service alone, under Granian, with as many workers as asked for."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+from granian import Granian
+from granian.constants import HTTPModes, Interfaces
+from granian.log import LogLevels
+
+from moorage.cli import address, settings
+from moorage.cli.errors import CommandError, Commands
+from moorage.cli.settings import ConfigFiles
+from moorage.db import engine, migrate
+
+commands = Commands(help="Run the Placement service under Granian.")
+
+
+@commands.command()
+def serve(
+    config_file: ConfigFiles = None,
+    listen: Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)] = None,
+    port: Annotated[int | None, typer.Option(help="The port to listen on.", show_default=False)] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that answer requests.", show_default=False)
+    ] = None,
+    threads: Annotated[
+        int | None, typer.Option(min=1, help="Threads of each process.", show_default=False)
+    ] = None,
+) -> None:
+    """Run the Placement service until SIGTERM. A worker that dies is started again.
+
+    What is not given here comes from [placement] in the configuration.
+
+    Example: moorage-placement --config-file /etc/moorage/moorage.conf --listen 10.0.0.5 --workers 4
+    """
+    given = {"listen": listen, "port": port, "workers": workers, "threads": threads}
+    overrides = {f"placement.{name}": value for name, value in given.items() if value is not None}
+    conf = settings.read(config_file, overrides)
+    address.refuse_open_door(conf.placement.listen, conf.auth.strategy)
+    found = migrate.version(engine.from_conf(conf))
+    if found != migrate.newest():
+        raise CommandError(
+            f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
+            "run `moorage-manage db sync`"
+        )
+    os.environ[settings.ENVIRONMENT] = os.pathsep.join(settings.files(config_file))
+    Granian(
+        "moorage.placement.wsgi:application",
+        address=conf.placement.listen,
+        port=conf.placement.port,
+        interface=Interfaces.WSGI,
+        http=HTTPModes.http1,
+        websockets=False,
+        workers=conf.placement.workers,
+        blocking_threads=conf.placement.threads,
+        respawn_failed_workers=True,
+        log_level=LogLevels.warning,
+    ).serve()
+
+
+def main() -> None:
+    commands()

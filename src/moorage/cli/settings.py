@@ -1,0 +1,54 @@
+"""Which configuration files a command reads, and the options of all areas that they may hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from oslo_config import cfg
+
+from moorage.core import config
+from moorage.db.options import OPTIONS as DATABASE_OPTIONS
+from moorage.http.options import OPTIONS as HTTP_OPTIONS
+from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
+
+ENVIRONMENT = "MOORAGE_CONFIG"
+"""Names the configuration files (separated by a colon) for programs without a command line of their own."""
+
+ConfigFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--config-file",
+        metavar="FILE",
+        help=f"A configuration file; may be given more than once. Also named by {ENVIRONMENT}.",
+        show_default=False,
+    ),
+]
+
+DEFAULT_FILE = Path("/etc/moorage/moorage.conf")
+
+AREAS: Sequence[config.Options] = (DATABASE_OPTIONS, HTTP_OPTIONS, PLACEMENT_OPTIONS)
+
+
+def files(given: Sequence[Path] | None) -> list[str]:
+    """The files named on the command line, else those of the environment, else the usual one if it exists."""
+    if given:
+        return [str(path) for path in given]
+    named = os.environ.get(ENVIRONMENT)
+    if named:
+        return named.split(os.pathsep)
+    return [str(DEFAULT_FILE)] if DEFAULT_FILE.exists() else []
+
+
+def read(
+    given: Sequence[Path] | None = None, overrides: Mapping[str, object] | None = None
+) -> cfg.ConfigOpts:
+    return config.read(files(given), AREAS, overrides)
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """Every option of ours, for `oslo-config-generator` and the configuration reference."""
+    return [(group, list(options)) for area in AREAS for group, options in area.items()]

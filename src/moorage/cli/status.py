@@ -1,0 +1,78 @@
+"""`moorage-status upgrade check`: is this deployment ready for the release that is installed here?"""
+
+from __future__ import annotations
+
+import sys
+
+import sqlalchemy as sa
+from oslo_config import cfg
+from oslo_upgradecheck import upgradecheck
+from sqlalchemy.engine import Engine
+
+from moorage.cli import settings
+from moorage.db import engine, migrate
+
+CHECK_FAILED = 255
+"""As oslo.upgradecheck leaves when it could not look, so that no result is mistaken for this."""
+
+
+class Checks(upgradecheck.UpgradeCommands):
+    """Each check looks at one thing that has kept an upgrade from working, and says what to do about it."""
+
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._conf = conf
+
+    def database(self) -> upgradecheck.Result:
+        connected = engine.from_conf(self._conf)
+        try:
+            found = migrate.version(connected)
+        except sa.exc.OperationalError as error:
+            return _failure(f"The database can't be reached: {error.orig}")
+        if found != migrate.newest():
+            return _failure(
+                f"The schema is {found or 'empty'}, this release needs {migrate.newest()}: "
+                "run `moorage-manage db sync`."
+            )
+        return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+
+    def usage_counters(self) -> upgradecheck.Result:
+        """Claims trust the counter in the inventory row; it must equal what the allocations add up to."""
+        connected = engine.from_conf(self._conf)
+        try:
+            wrong = _wrong_counters(connected)
+        except sa.exc.OperationalError as error:
+            return _failure(f"The database can't be reached: {error.orig}")
+        if wrong:
+            return _failure(f"{wrong} inventories have a usage counter that differs from their allocations.")
+        return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+
+    _upgrade_checks = (("Database schema", database), ("Usage counters", usage_counters))
+
+
+def _wrong_counters(connected: Engine) -> int:
+    """Plain SQL, because a check must also run on the data of the release before."""
+    statement = sa.text(
+        "SELECT count(*) FROM inventories i WHERE i.used != ("
+        "SELECT coalesce(sum(a.used), 0) FROM allocations a"
+        " WHERE a.provider_id = i.provider_id AND a.class_id = i.class_id)"
+    )
+    if not sa.inspect(connected).has_table("inventories"):
+        return 0
+    with connected.connect() as connection:
+        return int(connection.execute(statement).scalar_one())
+
+
+def _failure(sentence: str) -> upgradecheck.Result:
+    return upgradecheck.Result(upgradecheck.Code.FAILURE, sentence)
+
+
+def main() -> None:
+    conf = cfg.ConfigOpts()
+    for group, options in settings.list_opts():
+        conf.register_opts(options, group=group)
+    try:
+        code = upgradecheck.main(conf, "moorage", Checks(conf), sys.argv[1:], settings.files(None))
+    except cfg.Error as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = CHECK_FAILED
+    sys.exit(code)

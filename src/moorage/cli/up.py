@@ -1,0 +1,66 @@
+"""`moorage up`: everything in one process, with nothing to prepare."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from moorage.cli.embedded import Embedded, Plan
+from moorage.core import log
+
+
+class Auth(StrEnum):
+    NONE = "none"
+    BASIC = "basic"
+    KEYSTONE = "keystone"
+
+
+def up(
+    data: Annotated[Path, typer.Option(help="Where the database and the credentials are kept.")] = Path(
+        "data"
+    ),
+    placement_port: Annotated[int, typer.Option(help="The port of the Placement API.")] = 8778,
+    listen: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    auth: Annotated[
+        Auth | None,
+        typer.Option(
+            help="Who checks callers; `none` works on loopback only. [default: basic]", show_default=False
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="A configuration file (oslo.config).", show_default=False)
+    ] = None,
+    verbose: Annotated[bool, typer.Option(help="Log every request.")] = False,
+) -> None:
+    """Run all services in this process, until Ctrl-C or SIGTERM.
+
+    Example: moorage up --data data --auth none
+    """
+    log.set_up("INFO" if verbose else "WARNING")
+    embedded = Embedded(
+        Plan(data.absolute(), listen, placement_port, auth.value if auth is not None else None, config)
+    )
+    console = Console(highlight=False)
+    embedded.run(on_ready=lambda: _greet(console, embedded))
+    console.print("Moorage has stopped.")
+
+
+def _greet(console: Console, embedded: Embedded) -> None:
+    console.print("[bold green]Moorage is up.[/]")
+    console.print(f"  Placement       {embedded.endpoint}")
+    console.print(f"  database        {embedded.database}")
+    console.print(f"  authentication  {embedded.conf.auth.strategy}")
+    if embedded.clouds_file is not None:
+        console.print(f"  client access   {embedded.clouds_file} (cloud: moorage)", soft_wrap=True)
+        console.print("\nTry next, in another terminal:")
+        console.print("  pip install python-openstackclient osc-placement")
+        console.print(
+            f"  export OS_CLIENT_CONFIG_FILE={embedded.clouds_file} OS_CLOUD=moorage", soft_wrap=True
+        )
+        console.print("  openstack resource provider create node-1")
+        console.print("  openstack resource provider list")
+    console.print("\nStop it with Ctrl-C.")

@@ -1,0 +1,70 @@
+"""`moorage-manage db` and `moorage-status upgrade check`, run as an operator runs them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+
+PROGRAMS = Path(sys.executable).parent
+
+
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(PROGRAMS / program), *arguments], capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def config_file(tmp_path: Path, database_url: str) -> str:
+    path = tmp_path / "moorage.conf"
+    path.write_text(f"[database]\nconnection = {database_url}\n")
+    return str(path)
+
+
+def test_sync_makes_an_empty_database_current_and_can_be_repeated(config_file: str) -> None:
+    before = json.loads(run("moorage-manage", "--config-file", config_file, "db", "version", "--json").stdout)
+    assert before["version"] is None
+    assert before["current"] is False
+    for _ in range(2):
+        assert run("moorage-manage", "--config-file", config_file, "db", "sync").returncode == 0
+    after = json.loads(run("moorage-manage", "--config-file", config_file, "db", "version", "--json").stdout)
+    assert after["version"] == before["needed"]
+    assert after["current"] is True
+
+
+def test_the_upgrade_check_fails_until_the_schema_is_current(config_file: str) -> None:
+    assert run("moorage-status", "--config-file", config_file, "upgrade", "check").returncode == 2
+    run("moorage-manage", "--config-file", config_file, "db", "sync")
+    assert run("moorage-status", "--config-file", config_file, "upgrade", "check").returncode == 0
+
+
+def test_the_upgrade_check_finds_a_usage_counter_that_is_wrong(config_file: str, database_url: str) -> None:
+    run("moorage-manage", "--config-file", config_file, "db", "sync")
+    engine = create_engine(database_url)
+    with engine.begin() as connection:
+        moment = "2026-01-01 00:00:00.000000"
+        connection.execute(text(f"INSERT INTO resource_classes VALUES (1, 'CUSTOM_X', '{moment}')"))
+        connection.execute(
+            text(
+                "INSERT INTO providers (id, uuid, name, generation, root_id, updated_at)"
+                f" VALUES (1, '00000000-0000-0000-0000-000000000001', 'p', 0, 1, '{moment}')"
+            )
+        )
+        connection.execute(text(f"INSERT INTO inventories VALUES (1, 1, 8, 0, 1, 8, 1, 1.0, 3, '{moment}')"))
+    engine.dispose()
+    check = run("moorage-status", "--config-file", config_file, "upgrade", "check", "--json")
+    assert check.returncode == 2
+    assert any("1 inventories" in (found["details"] or "") for found in json.loads(check.stdout)["checks"])
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments"), [("moorage-manage", ("db", "sync")), ("moorage-status", ("upgrade", "check"))]
+)
+def test_a_missing_configuration_file_is_told_in_a_sentence(program: str, arguments: tuple[str, ...]) -> None:
+    ran = run(program, "--config-file", "/nonexistent.conf", *arguments)
+    assert ran.returncode not in (0, 2)
+    assert "nonexistent.conf" in ran.stderr
+    assert "Traceback" not in ran.stderr
