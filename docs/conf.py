@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.metadata import version as installed_version
+
+logging.getLogger("reno").setLevel(logging.WARNING)
 
 project = "Moorage"
 author = "The Moorage authors"
