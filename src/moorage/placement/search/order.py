@@ -47,11 +47,15 @@ def utilisation(view: View, amounts: Mapping[int, int]) -> Scores:
         if not view.flat:
             tree = view.root[where]
             where = np.arange(view.size)
-            capacity = np.bincount(tree, capacity, view.size)
-            used = np.bincount(tree, used, view.size)
+            capacity = _per_tree(tree, capacity, view.size)
+            used = _per_tree(tree, used, view.size)
         share = np.divide(used + amount, capacity, out=np.zeros(len(where)), where=capacity > 0)
         fullest[where] = np.maximum(fullest[where], share)
     return fullest
+
+
+def _per_tree(tree: Slots, values: Scores, size: int) -> Scores:
+    return np.asarray(np.bincount(tree, values, size), np.float64)
 
 
 def _lowest(scores: Scores, count: int) -> Slots:

@@ -1,0 +1,115 @@
+"""Small fleets for tests: built by hand with `provider`, or drawn at random with `fleets`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from hypothesis import strategies as st
+
+from moorage.placement.fleet.fleet import Fleet
+from moorage.placement.fleet.names import SHARING_TRAIT
+from moorage.placement.fleet.record import InventoryRecord, ProviderRecord
+
+CLASSES = {0: "VCPU", 1: "MEMORY_MB", 2: "DISK_GB", 3: "SRIOV_NET_VF"}
+TRAITS = {10: "CUSTOM_RED", 11: "CUSTOM_GREEN", 12: "CUSTOM_BLUE", 13: SHARING_TRAIT}
+CLASS_IDS = {name: number for number, name in CLASSES.items()}
+TRAIT_IDS = {name: number for number, name in TRAITS.items()}
+
+
+def uuid(number: int) -> str:
+    return str(UUID(int=number))
+
+
+AGGREGATES = [uuid(1000 + number) for number in range(3)]
+
+
+def inventory(total: int, used: int = 0, **more: Any) -> dict[str, Any]:
+    return {"total": total, "used": used, **more}
+
+
+def provider(
+    number: int,
+    inventories: dict[str, int | dict[str, Any]] | None = None,
+    traits: Sequence[str] = (),
+    aggregates: Sequence[str] = (),
+    parent: int | None = None,
+    root: int | None = None,
+    generation: int = 0,
+) -> ProviderRecord:
+    """A record; `inventories` are totals, or dicts made by `inventory`."""
+    rows = []
+    for name, given in (inventories or {}).items():
+        stock = {"total": given} if isinstance(given, int) else given
+        rows.append(
+            InventoryRecord(
+                class_id=CLASS_IDS[name],
+                total=stock["total"],
+                reserved=stock.get("reserved", 0),
+                min_unit=stock.get("min_unit", 1),
+                max_unit=stock.get("max_unit", 2**31 - 1),
+                step_size=stock.get("step_size", 1),
+                allocation_ratio=stock.get("allocation_ratio", 1.0),
+                used=stock.get("used", 0),
+            )
+        )
+    return ProviderRecord(
+        id=number,
+        uuid=uuid(number),
+        name=f"provider-{number}",
+        generation=generation,
+        parent_id=parent,
+        root_id=number if root is None else root,
+        updated_at=float(generation),
+        inventories=tuple(rows),
+        trait_ids=tuple(TRAIT_IDS[name] for name in traits),
+        aggregates=tuple(aggregates),
+    )
+
+
+def fleet_of(records: Iterable[ProviderRecord]) -> Fleet:
+    fleet = Fleet()
+    fleet.names.set_classes(CLASSES)
+    fleet.names.set_traits(TRAITS)
+    fleet.load(records)
+    return fleet
+
+
+@st.composite
+def inventories(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
+    held: dict[str, dict[str, Any]] = {}
+    for name in draw(st.lists(st.sampled_from(list(CLASS_IDS)), unique=True, max_size=4)):
+        total = draw(st.integers(1, 8))
+        held[name] = {
+            "total": total,
+            "used": draw(st.integers(0, total)),
+            "reserved": draw(st.sampled_from([0, 0, 0, 1])),
+            "min_unit": draw(st.sampled_from([1, 1, 1, 2])),
+            "max_unit": draw(st.sampled_from([8, 8, 8, 2, 3])),
+            "step_size": draw(st.sampled_from([1, 1, 1, 2])),
+            "allocation_ratio": draw(st.sampled_from([1.0, 1.0, 1.5, 2.0])),
+        }
+    return held
+
+
+@st.composite
+def fleets(draw: st.DrawFn, largest: int = 7) -> list[ProviderRecord]:
+    """Providers in trees up to three levels deep, some of them sharing, some partly used."""
+    records: list[ProviderRecord] = []
+    for number in range(1, draw(st.integers(1, largest)) + 1):
+        parent = draw(st.sampled_from([None, None, *records])) if records else None
+        traits = draw(st.lists(st.sampled_from(list(TRAIT_IDS)[:3]), unique=True))
+        if draw(st.integers(0, 4)) == 0:
+            traits.append(SHARING_TRAIT)
+        records.append(
+            provider(
+                number,
+                draw(inventories()),
+                traits,
+                draw(st.lists(st.sampled_from(AGGREGATES), unique=True, max_size=2)),
+                parent=None if parent is None else parent.id,
+                root=None if parent is None else parent.root_id,
+            )
+        )
+    return records
