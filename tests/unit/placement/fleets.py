@@ -76,38 +76,50 @@ def fleet_of(records: Iterable[ProviderRecord]) -> Fleet:
     return fleet
 
 
-@st.composite
-def inventories(draw: st.DrawFn) -> dict[str, dict[str, Any]]:
-    held: dict[str, dict[str, Any]] = {}
-    for name in draw(st.lists(st.sampled_from(list(CLASS_IDS)), unique=True, max_size=4)):
-        total = draw(st.integers(1, 8))
-        held[name] = {
-            "total": total,
-            "used": draw(st.integers(0, total)),
-            "reserved": draw(st.sampled_from([0, 0, 0, 1])),
-            "min_unit": draw(st.sampled_from([1, 1, 1, 2])),
-            "max_unit": draw(st.sampled_from([8, 8, 8, 2, 3])),
-            "step_size": draw(st.sampled_from([1, 1, 1, 2])),
-            "allocation_ratio": draw(st.sampled_from([1.0, 1.0, 1.5, 2.0])),
+def inventories() -> st.SearchStrategy[dict[str, dict[str, Any]]]:
+    """Each class with its stock decoded from one number, which is quick to draw and shrinks to plenty."""
+    return st.tuples(*(st.integers(0, 2**12 - 1) for _ in CLASS_IDS)).map(
+        lambda codes: {
+            name: _stock(code) for name, code in zip(CLASS_IDS, codes, strict=True) if code % 8 < 6
         }
-    return held
+    )
+
+
+def _stock(code: int) -> dict[str, Any]:
+    total = 8 - code // 8 % 8
+    return {
+        "total": total,
+        "used": (0, 0, 1, total)[code // 64 % 4],
+        "reserved": (0, 0, 0, 1)[code // 128 % 4],
+        "max_unit": (8, 8, 3, 2)[code // 256 % 4],
+        "allocation_ratio": (1.0, 1.5)[code // 512 % 2],
+        "min_unit": (1, 1, 1, 2)[code // 1024 % 4],
+        "step_size": (1, 1, 1, 2)[code // 1024 % 3],
+    }
+
+
+def some_of(values: Sequence[str]) -> st.SearchStrategy[list[str]]:
+    """Any subset, from one draw."""
+    return st.integers(0, 2 ** len(values) - 1).map(
+        lambda bits: [value for number, value in enumerate(values) if bits >> number & 1]
+    )
 
 
 @st.composite
 def fleets(draw: st.DrawFn, largest: int = 7) -> list[ProviderRecord]:
-    """Providers in trees up to three levels deep, some of them sharing, some partly used."""
+    """Providers in trees up to several levels deep, some of them sharing, some partly used."""
     records: list[ProviderRecord] = []
     for number in range(1, draw(st.integers(1, largest)) + 1):
         parent = draw(st.sampled_from([None, None, *records])) if records else None
-        traits = draw(st.lists(st.sampled_from(list(TRAIT_IDS)[:3]), unique=True))
-        if draw(st.integers(0, 4)) == 0:
+        traits = draw(some_of(list(TRAIT_IDS)[:3]))
+        if draw(st.integers(0, 4)) == 4:
             traits.append(SHARING_TRAIT)
         records.append(
             provider(
                 number,
                 draw(inventories()),
                 traits,
-                draw(st.lists(st.sampled_from(AGGREGATES), unique=True, max_size=2)),
+                draw(some_of(AGGREGATES)),
                 parent=None if parent is None else parent.id,
                 root=None if parent is None else parent.root_id,
             )

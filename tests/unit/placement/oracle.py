@@ -94,6 +94,10 @@ class Oracle:
     def satisfies(self, record: ProviderRecord, group: RequestGroup) -> bool:
         if not group.resources and not group.required_traits and not group.member_of:
             return False
+        return self.meets(record, group) and self._in_tree(record, group)
+
+    def meets(self, record: ProviderRecord, group: RequestGroup) -> bool:
+        """All conditions on the provider itself; not the tree, which depends on who asks."""
         traits, aggregates = self.traits(record), set(record.aggregates)
         return (
             all(self.fits(record, name, amount) for name, amount in group.resources.items())
@@ -101,7 +105,6 @@ class Oracle:
             and not group.forbidden_traits & traits
             and all(wanted & aggregates for wanted in group.member_of)
             and not group.forbidden_aggregates & aggregates
-            and self._in_tree(record, group)
         )
 
     def _may_join(self, record: ProviderRecord, anchor: ProviderRecord, group: RequestGroup) -> bool:
@@ -114,9 +117,7 @@ class Oracle:
         if group.forbidden_aggregates & {*record.aggregates, *anchor.aggregates}:
             return False
         judged = [record, anchor] if own else [record]
-        return any(
-            all(wanted & set(judge.aggregates) for wanted in group.member_of) for judge in judged
-        )
+        return any(all(wanted & set(judge.aggregates) for wanted in group.member_of) for judge in judged)
 
     def _holds_together(self, placing: Placing, request: Request) -> bool:
         granular = {(suffix, record.id) for suffix, _, _, record in placing if suffix}

@@ -7,7 +7,7 @@ the providers of one tree, which the plan makes unnecessary for providers that s
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -187,18 +187,12 @@ def in_aggregates(view: View, group: RequestGroup) -> Mask:
     return mask
 
 
-def alone_sufficient(view: View, group: RequestGroup) -> Mask:
-    """Who satisfies a whole group by itself.
-
-    A group without resources has a peculiar rule of the API: its tree is ignored, and unless it asks
-    for traits or aggregates, nobody satisfies it.
-    """
-    if not group.resources and not group.required_traits and not group.member_of:
-        return np.zeros(view.size, np.bool_)
+def meeting(view: View, group: RequestGroup) -> Mask:
+    """Who meets every condition of a group by itself."""
     mask = in_aggregates(view, group)
     for name, amount in group.resources.items():
         mask &= fitting(view, view.fleet.names.class_id(name), amount)
-    if group.in_tree is not None and group.resources:
+    if group.in_tree is not None:
         mask &= in_tree(view, group.in_tree)
     for satisfying in trait_sets(view, group):
         mask &= satisfying
@@ -207,6 +201,19 @@ def alone_sufficient(view: View, group: RequestGroup) -> Mask:
     if group.forbidden_aggregates:
         mask &= ~view.in_any_aggregate(group.forbidden_aggregates)
     return mask
+
+
+def serving_granular(view: View, group: RequestGroup) -> Mask:
+    """Who can serve a granular group.
+
+    A group without resources has a peculiar rule of the API: its tree is ignored, and unless it asks
+    for traits or aggregates, nobody serves it.
+    """
+    if group.resources:
+        return meeting(view, group)
+    if group.required_traits or group.member_of:
+        return meeting(view, replace(group, in_tree=None))
+    return np.zeros(view.size, np.bool_)
 
 
 def anchors_for(view: View, own: Mask, foreign: Mask | None) -> Mask:
@@ -222,7 +229,7 @@ def anchors_for(view: View, own: Mask, foreign: Mask | None) -> Mask:
 
 def _plan_granular(plan: Plan, group: RequestGroup) -> None:
     view = plan.view
-    able = alone_sufficient(view, group)
+    able = serving_granular(view, group)
     foreign = able & view.sharer_mask if view.sharers else None
     class_id = view.fleet.names.class_id
     needs = {class_id(name): amount for name, amount in group.resources.items()}
