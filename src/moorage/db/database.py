@@ -1,0 +1,74 @@
+"""Transactions: one way to read, one way to write, and a bounded retry where the database asks for one."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import sqlalchemy as sa
+from prometheus_client import Counter
+from sqlalchemy.engine import Connection, Engine
+
+from moorage.db.engine import IMMEDIATE
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+RETRIES = Counter("moorage_db_retries_total", "Transactions run again because the database asked for it.")
+_RETRYABLE_SQLSTATES = {"40001", "40P01"}  # serialisation failure, deadlock
+_ATTEMPTS = 6
+
+
+class Database:
+    """An engine and the transactions that the rest of Moorage may run on it."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.is_postgresql = engine.dialect.name == "postgresql"
+        self._autocommit = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._snapshot = (
+            engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            if self.is_postgresql
+            else engine
+        )
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One statement, or several that need no common snapshot: costs no BEGIN and no COMMIT."""
+        with self._autocommit.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Several statements that see one and the same state."""
+        with self._snapshot.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        with self.engine.connect() as connection:
+            connection = connection.execution_options(**{IMMEDIATE: True})
+            with connection.begin():
+                yield connection
+
+    def transact(self, work: Callable[[Connection], T]) -> T:
+        """Run `work` in a write transaction, again (a few times) if the database rolled it back."""
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                with self.write() as connection:
+                    return work(connection)
+            except sa.exc.OperationalError as error:
+                if attempt == _ATTEMPTS or not _retryable(error):
+                    raise
+                RETRIES.inc()
+                LOG.info("transaction rolled back by the database, attempt %d of %d", attempt, _ATTEMPTS)
+                time.sleep(random.uniform(0, 0.01 * 2**attempt))
+        raise AssertionError("unreachable")
+
+
+def _retryable(error: sa.exc.OperationalError) -> bool:
+    return getattr(error.orig, "sqlstate", None) in _RETRYABLE_SQLSTATES

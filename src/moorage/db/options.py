@@ -1,0 +1,25 @@
+"""The `[database]` options."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from moorage.core.config import Options
+
+OPTIONS: Options = {
+    "database": [
+        cfg.StrOpt(
+            "connection",
+            default="sqlite:///data/moorage.sqlite",
+            secret=True,
+            help="SQLAlchemy URL of the database: sqlite:///FILE, or postgresql+psycopg://USER@HOST/NAME.",
+        ),
+        cfg.IntOpt("pool_size", default=10, min=1, help="Connections that a process keeps open."),
+        cfg.StrOpt(
+            "sqlite_synchronous",
+            default="FULL",
+            choices=["NORMAL", "FULL"],
+            help="FULL survives a power cut; NORMAL only a kill of the process, but is faster.",
+        ),
+    ]
+}

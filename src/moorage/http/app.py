@@ -1,0 +1,188 @@
+"""A Falcon application made from a table of routes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from email.utils import format_datetime
+from typing import Any, Generic, TypeVar
+
+import falcon
+import msgspec
+import sqlalchemy as sa
+
+from moorage.core.log import REQUEST_ID
+from moorage.http.call import Call
+from moorage.http.caller import Caller
+from moorage.http.errors import HttpError
+from moorage.http.policy import Authorizer
+from moorage.http.reply import Reply
+from moorage.http.route import Endpoint, Route
+from moorage.http.version import Version, VersionRange
+
+LOG = logging.getLogger(__name__)
+S = TypeVar("S")
+JSON = "application/json"
+_CODES_SINCE: Version = (1, 23)
+
+
+class Application(Generic[S]):
+    """Serves `routes` with `service`; `caching_since` is the version that brought `last-modified`.
+
+    `translations` says how errors of the domain, which knows no HTTP, are answered.
+    """
+
+    def __init__(
+        self,
+        service: S,
+        routes: Sequence[Route[S]],
+        versions: VersionRange,
+        authorizer: Authorizer,
+        *,
+        caching_since: Version,
+        translations: Mapping[type[Exception], Callable[[Any], HttpError]] | None = None,
+    ) -> None:
+        self._service = service
+        self._versions = versions
+        self._authorizer = authorizer
+        self._caching_since = caching_since
+        self.wsgi: falcon.App[falcon.Request, falcon.Response] = falcon.App(
+            middleware=[_Versioning(versions)]
+        )
+        self.wsgi.resp_options.default_media_type = None  # type: ignore[assignment]
+        self.wsgi.add_error_handler(HttpError, self._refuse)
+        self.wsgi.add_error_handler(falcon.HTTPError, self._refuse_falcon)
+        self.wsgi.add_error_handler(Exception, self._fail)
+        for kind, translate in (translations or {}).items():
+            self.wsgi.add_error_handler(kind, self._translating(translate))
+        for route in routes:
+            self.wsgi.add_route(route.path, self._resource(route))
+
+    def _resource(self, route: Route[S]) -> object:
+        resource = _Resource()
+        allowed = ", ".join(route.methods)
+        for method in falcon.HTTP_METHODS:
+            endpoint = route.methods.get(method)
+            responder = self._responder(endpoint) if endpoint else _not_allowed(allowed)
+            setattr(resource, f"on_{method.lower()}", responder)
+        return resource
+
+    def _responder(self, endpoint: Endpoint[S]) -> Callable[..., None]:
+        def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
+            call = Call(request, params, request.context.version, Caller.from_environ(request.env))
+            self._admit(endpoint, call)
+            self._send(endpoint.handler(self._service, call), call.version, response)
+
+        return respond
+
+    def _admit(self, endpoint: Endpoint[S], call: Call) -> None:
+        if call.version < endpoint.since:
+            raise HttpError(endpoint.before_that)
+        if endpoint.takes_json:
+            given = (call.request.content_type or "None").split(";")[0].strip()
+            if given != JSON:
+                raise HttpError(415, f"The media type {given} is not supported, use {JSON}")
+        if endpoint.gives_json and not call.request.client_accepts(JSON):
+            raise HttpError(406, f"Only {JSON} is provided")
+        if endpoint.policy is not None:
+            self._authorizer.check(endpoint.policy, call.caller, endpoint.target(call))
+
+    def _send(self, reply: Reply, version: Version, response: falcon.Response) -> None:
+        response.status = reply.status
+        if reply.body is not None:
+            response.data = reply.encoded()
+            response.content_type = reply.content_type
+        if reply.last_modified is not None and version >= self._caching_since:
+            response.set_header("last-modified", format_datetime(reply.last_modified, usegmt=True))
+            response.set_header("cache-control", "no-cache")
+        for name, value in reply.headers.items():
+            response.set_header(name, value)
+
+    def _refuse(
+        self, request: falcon.Request, response: falcon.Response, error: HttpError, _params: dict[str, Any]
+    ) -> None:
+        version = request.context.get("version")
+        response.status = error.status
+        for name, value in error.headers.items():
+            response.set_header(name, value)
+        accept = request.accept
+        if accept == "*/*" or request.client_accepts(JSON):
+            body = error.body(
+                with_code=version is not None and version >= _CODES_SINCE, request_id=REQUEST_ID.get()
+            )
+            response.content_type = JSON
+            response.data = msgspec.json.encode(body)
+        elif request.client_accepts("text/html"):
+            response.content_type = "text/html; charset=UTF-8"
+            response.text = error.html()
+        else:
+            response.content_type = "text/plain; charset=UTF-8"
+            response.text = error.plain()
+
+    def _translating(self, translate: Callable[[Any], HttpError]) -> Callable[..., None]:
+        def handle(
+            request: falcon.Request, response: falcon.Response, error: Exception, params: dict[str, Any]
+        ) -> None:
+            self._refuse(request, response, translate(error), params)
+
+        return handle
+
+    def _refuse_falcon(
+        self,
+        request: falcon.Request,
+        response: falcon.Response,
+        error: falcon.HTTPError,
+        params: dict[str, Any],
+    ) -> None:
+        status = falcon.http_status_to_code(error.status)
+        detail = "" if status == 404 else (error.description or error.title or "")
+        self._refuse(request, response, HttpError(status, detail), params)
+
+    def _fail(
+        self, request: falcon.Request, response: falcon.Response, error: Exception, params: dict[str, Any]
+    ) -> None:
+        if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError | sa.exc.TimeoutError):
+            LOG.error("the database did not serve %s %s: %s", request.method, request.path, error)
+            refusal = HttpError(503, "The database can't be reached.", headers={"retry-after": "1"})
+            self._refuse(request, response, refusal, params)
+            return
+        LOG.exception("unexpected error at %s %s", request.method, request.path)
+        self._refuse(request, response, HttpError(500, "An unexpected error; see the log."), params)
+
+
+class _Resource:
+    """Carries the responders of one path for Falcon."""
+
+
+class _Versioning:
+    """Finds the microversion before anything else, and names it in whatever is answered."""
+
+    def __init__(self, versions: VersionRange) -> None:
+        self._versions = versions
+
+    def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
+        request.context.version = self._versions.requested(request.get_header("openstack-api-version"))
+        length = request.env.get("CONTENT_LENGTH")
+        if not length:
+            return
+        if not length.isdigit():
+            raise HttpError(400, "content-length header must be an integer")
+        if int(length) > 0 and not request.env.get("CONTENT_TYPE"):
+            raise HttpError(400, "content-type header required when content-length > 0")
+
+    def process_response(
+        self, request: falcon.Request, response: falcon.Response, _resource: object, _succeeded: bool
+    ) -> None:
+        version = request.context.get("version")
+        if version is not None:
+            response.set_header("openstack-api-version", self._versions.header(version))
+            response.append_header("vary", "openstack-api-version")
+
+
+def _not_allowed(allowed: str) -> Callable[..., None]:
+    def respond(_request: falcon.Request, _response: falcon.Response, **_params: str) -> None:
+        raise HttpError(
+            405, "The method specified is not allowed for this resource.", headers={"allow": allowed}
+        )
+
+    return respond

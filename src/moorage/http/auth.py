@@ -1,0 +1,143 @@
+"""Authentication as WSGI middleware: each strategy ends in the headers that Keystone's would set."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import bcrypt
+import msgspec
+from keystonemiddleware import auth_token
+from oslo_config import cfg
+
+from moorage.core.config import ConfigError
+from moorage.core.log import REQUEST_ID
+from moorage.http.caller import Environ
+from moorage.http.errors import HttpError
+
+LOG = logging.getLogger(__name__)
+StartResponse = Callable[..., Any]
+Wsgi = Callable[[Environ, StartResponse], Iterable[bytes]]
+
+_IDENTITY_HEADERS = ("HTTP_X_USER_ID", "HTTP_X_TENANT_ID", "HTTP_X_PROJECT_ID", "HTTP_X_DOMAIN_ID")
+_TRUSTED_TOKENS = {"admin", "notused"}
+"""`notused` is what keystoneauth's plug-in `none` sends."""
+
+
+def middleware(conf: cfg.ConfigOpts, public_paths: frozenset[str]) -> Callable[[Wsgi], Wsgi]:
+    """The middleware for the configured strategy; `public_paths` need no login."""
+    strategy = conf.auth.strategy
+    if strategy == "none":
+        return lambda inner: _Public(NoAuth(inner), inner, public_paths)
+    if strategy == "basic":
+        users = read_password_file(Path(conf.auth.basic_auth_file))
+        return lambda inner: _Public(BasicAuth(inner, users), inner, public_paths)
+    return lambda inner: _Public(
+        auth_token.AuthProtocol(inner, {"oslo_config_config": conf}), inner, public_paths
+    )
+
+
+class _Public:
+    """Lets the paths that everybody may see past the check."""
+
+    def __init__(self, checked: Wsgi, unchecked: Wsgi, paths: frozenset[str]) -> None:
+        self._checked = checked
+        self._unchecked = unchecked
+        self._paths = paths
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        inner = self._unchecked if environ.get("PATH_INFO", "") in self._paths else self._checked
+        return inner(environ, start_response)
+
+
+class NoAuth:
+    """Trusts the caller: a token `user[:project]` says who it is, and `X-Roles` what it may."""
+
+    def __init__(self, inner: Wsgi) -> None:
+        self._inner = inner
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        token = environ.get("HTTP_X_AUTH_TOKEN")
+        if token is None:
+            return _unauthorized(environ, start_response, {})
+        user, _, project = token.partition(":")
+        if "HTTP_X_ROLES" not in environ:
+            environ["HTTP_X_ROLES"] = "admin" if user in _TRUSTED_TOKENS else ""
+        environ["HTTP_X_USER_ID"] = user
+        if not environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE"):
+            environ["HTTP_X_TENANT_ID"] = environ["HTTP_X_PROJECT_ID"] = project or user
+        return self._inner(environ, start_response)
+
+
+class BasicAuth:
+    """HTTP basic: bcrypt is slow on purpose, so a password that passed is remembered by its digest."""
+
+    def __init__(self, inner: Wsgi, users: dict[str, bytes]) -> None:
+        self._inner = inner
+        self._users = users
+        self._passed: dict[str, bytes] = {}
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        user, password = _basic_credentials(environ.get("HTTP_AUTHORIZATION", ""))
+        if user is None or not self._matches(user, password):
+            return _unauthorized(environ, start_response, {"WWW-Authenticate": 'Basic realm="moorage"'})
+        for header in _IDENTITY_HEADERS:
+            environ.pop(header, None)
+        environ.pop("HTTP_OPENSTACK_SYSTEM_SCOPE", None)
+        environ["HTTP_X_USER_ID"] = user
+        environ["HTTP_X_TENANT_ID"] = environ["HTTP_X_PROJECT_ID"] = user
+        environ["HTTP_X_ROLES"] = "admin"
+        return self._inner(environ, start_response)
+
+    def _matches(self, user: str, password: bytes) -> bool:
+        digest = hashlib.sha256(password).digest()
+        if hmac.compare_digest(self._passed.get(user, b""), digest):
+            return True
+        stored = self._users.get(user)
+        if stored is None or not bcrypt.checkpw(password[:72], stored):
+            return False
+        self._passed[user] = digest
+        return True
+
+
+def _basic_credentials(header: str) -> tuple[str | None, bytes]:
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        return None, b""
+    try:
+        user, _, password = base64.b64decode(encoded, validate=True).partition(b":")
+        return user.decode(), password
+    except (binascii.Error, UnicodeDecodeError):
+        return None, b""
+
+
+def read_password_file(path: Path) -> dict[str, bytes]:
+    try:
+        lines = path.read_text().splitlines()
+    except OSError as error:
+        raise ConfigError(f"[auth] basic_auth_file can't be read: {error}") from error
+    users = dict(line.strip().split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
+    return {user: stored.encode() for user, stored in users.items()}
+
+
+def hash_password(password: str) -> str:
+    return bcrypt.hashpw(password.encode()[:72], bcrypt.gensalt(rounds=10)).decode()
+
+
+def _unauthorized(
+    environ: Environ, start_response: StartResponse, headers: dict[str, str]
+) -> Iterable[bytes]:
+    body = msgspec.json.encode(
+        HttpError(401, "Authentication required").body(with_code=False, request_id=REQUEST_ID.get())
+    )
+    start_response(
+        "401 Unauthorized",
+        [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *headers.items()],
+    )
+    return [body]

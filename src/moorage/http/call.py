@@ -1,0 +1,67 @@
+"""One request, as a handler sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+import falcon
+
+from moorage.http.caller import Caller
+from moorage.http.errors import HttpError
+from moorage.http.schema import Schema
+from moorage.http.version import Version
+
+MAX_BODY = 64 * 1024 * 1024
+
+
+class Query:
+    """The query string: repeated parameters kept in order, the last one winning where one is wanted."""
+
+    def __init__(self, text: str) -> None:
+        try:
+            self.pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
+        except (UnicodeDecodeError, ValueError) as error:
+            raise HttpError(400, f"Invalid query string parameters: {error}") from error
+        self.last = dict(self.pairs)
+
+    def get(self, name: str) -> str | None:
+        return self.last.get(name)
+
+    def all(self, name: str) -> list[str]:
+        return [value for key, value in self.pairs if key == name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.last
+
+
+class Call:
+    __slots__ = ("_query", "caller", "params", "request", "version")
+
+    def __init__(
+        self, request: falcon.Request, params: dict[str, str], version: Version, caller: Caller
+    ) -> None:
+        self.request = request
+        self.params = params
+        self.version = version
+        self.caller = caller
+        self._query: Query | None = None
+
+    @property
+    def query(self) -> Query:
+        if self._query is None:
+            self._query = Query(self.request.query_string)
+        return self._query
+
+    def body(self) -> bytes:
+        length = self.request.content_length or 0
+        if length > MAX_BODY:
+            raise HttpError(413, f"The body has {length} bytes; {MAX_BODY} are taken.")
+        return self.request.bounded_stream.read()
+
+    def json(self, schema: Schema) -> Any:
+        return schema.load(self.body())
+
+    def url(self, path: str) -> str:
+        """`path` below the point where the service is mounted."""
+        return f"{self.request.root_path}{path}"

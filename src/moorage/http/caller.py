@@ -1,0 +1,38 @@
+"""Who calls: what an authentication middleware found out, read from the WSGI environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+Environ = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    user_id: str | None
+    project_id: str | None
+    roles: tuple[str, ...]
+    system_scope: str | None = None
+    domain_id: str | None = None
+
+    @classmethod
+    def from_environ(cls, environ: Environ) -> Caller:
+        roles = environ.get("HTTP_X_ROLES") or ""
+        return cls(
+            user_id=environ.get("HTTP_X_USER_ID") or None,
+            project_id=environ.get("HTTP_X_PROJECT_ID") or environ.get("HTTP_X_TENANT_ID") or None,
+            roles=tuple(role.strip() for role in roles.split(",") if role.strip()),
+            system_scope=environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE") or None,
+            domain_id=environ.get("HTTP_X_DOMAIN_ID") or None,
+        )
+
+    def credentials(self) -> dict[str, Any]:
+        """In the words that oslo.policy's rules use."""
+        return {
+            "user_id": self.user_id,
+            "project_id": self.project_id,
+            "roles": list(self.roles),
+            "system_scope": self.system_scope,
+            "domain_id": self.domain_id,
+        }

@@ -1,0 +1,86 @@
+"""The outermost layer: gives each request its id, its log line and its place in the metrics."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST, Counter, Histogram, generate_latest
+
+from moorage.core.log import REQUEST_ID
+from moorage.http.auth import StartResponse, Wsgi
+from moorage.http.caller import Environ
+
+LOG = logging.getLogger(__name__)
+
+REQUESTS = Counter("moorage_http_requests_total", "Requests answered.", ["service", "method", "status"])
+SECONDS = Histogram(
+    "moorage_http_request_seconds",
+    "Time to answer a request.",
+    ["service", "method"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+_REQUEST_ID = re.compile(r"^req-[0-9a-fA-F-]{36}$")
+
+
+class Entry:
+    def __init__(self, inner: Wsgi, service: str, healthy: Callable[[], bool]) -> None:
+        self._inner = inner
+        self._service = service
+        self._healthy = healthy
+
+    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if path == "/metrics":
+            return _answer(start_response, "200 OK", CONTENT_TYPE_LATEST, generate_latest())
+        if path == "/healthz":
+            return self._health(start_response)
+        return self._serve(environ, start_response)
+
+    def _serve(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        request_id = f"req-{uuid.uuid4()}"
+        given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
+        token = REQUEST_ID.set(f"{given} {request_id}" if _REQUEST_ID.match(given) else request_id)
+        seen_status = "500"
+        begun = time.perf_counter()
+
+        def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+            nonlocal seen_status
+            seen_status = status[:3]
+            return start_response(status, [*headers, ("x-openstack-request-id", request_id)], exc_info)
+
+        try:
+            return self._inner(environ, start)
+        finally:
+            seconds = time.perf_counter() - begun
+            method = environ["REQUEST_METHOD"]
+            REQUESTS.labels(self._service, method, seen_status).inc()
+            SECONDS.labels(self._service, method).observe(seconds)
+            if LOG.isEnabledFor(logging.INFO):
+                query = environ.get("QUERY_STRING")
+                LOG.info(
+                    '%s "%s %s%s" status: %s time: %.4f',
+                    environ.get("REMOTE_ADDR", "-"),
+                    method,
+                    environ.get("PATH_INFO", ""),
+                    f"?{query}" if query else "",
+                    seen_status,
+                    seconds,
+                )
+            REQUEST_ID.reset(token)
+
+    def _health(self, start_response: StartResponse) -> Iterable[bytes]:
+        if self._healthy():
+            return _answer(start_response, "200 OK", "text/plain", b"OK\n")
+        return _answer(
+            start_response, "503 Service Unavailable", "text/plain", b"the database can't be reached\n"
+        )
+
+
+def _answer(start_response: StartResponse, status: str, content_type: str, body: bytes) -> Iterable[bytes]:
+    start_response(status, [("Content-Type", content_type), ("Content-Length", str(len(body)))])
+    return [body]

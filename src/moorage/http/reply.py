@@ -1,0 +1,32 @@
+"""What a handler answers, before it is put on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+_ENCODER = msgspec.json.Encoder()
+
+
+@dataclass(slots=True)
+class Reply:
+    status: int = 200
+    body: Any = None
+    """Anything that msgspec encodes, or bytes that are JSON already; None sends no body and no type."""
+    last_modified: datetime | None = None
+    """Sent, with `cache-control: no-cache`, where the microversion has it."""
+    headers: dict[str, str] = field(default_factory=dict)
+    content_type: str = "application/json"
+
+    def encoded(self) -> bytes:
+        return self.body if isinstance(self.body, bytes) else _ENCODER.encode(self.body)
+
+
+NO_CONTENT = 204
+
+
+def no_content() -> Reply:
+    return Reply(NO_CONTENT)

@@ -1,0 +1,45 @@
+"""The table of routes: each line says all that holds for a method of a path before its handler runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from moorage.http.call import Call
+from moorage.http.reply import Reply
+from moorage.http.version import Version
+
+S = TypeVar("S")
+Handler = Callable[[S, Call], Reply]
+
+
+def _no_target(_call: Call) -> Mapping[str, str | None]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Endpoint(Generic[S]):
+    """One method of one path."""
+
+    handler: Handler[S]
+    policy: str | None = None
+    """Name of the rule that the caller must pass; None lets everybody in."""
+    check: str = "rule:admin_or_service_api"
+    """The rule's default."""
+    target: Callable[[Call], Mapping[str, str | None]] = _no_target
+    since: Version = (0, 0)
+    before_that: int = 404
+    """The status below the version `since`."""
+    takes_json: bool = False
+    gives_json: bool = False
+
+    @property
+    def summary(self) -> str:
+        return (self.handler.__doc__ or self.handler.__name__).strip().splitlines()[0]
+
+
+@dataclass(frozen=True)
+class Route(Generic[S]):
+    path: str
+    methods: Mapping[str, Endpoint[S]] = field(default_factory=dict)

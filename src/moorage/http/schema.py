@@ -1,0 +1,58 @@
+"""Schema checks: a fast validator says yes or no, the slow one is asked only to word the refusal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema
+import jsonschema_rs
+import msgspec
+
+from moorage.core.uuids import is_uuid_like
+from moorage.http.errors import HttpError
+
+FORMATS = jsonschema.FormatChecker()
+
+
+@FORMATS.checks("uuid")
+def _uuid_format(value: object) -> bool:
+    return not isinstance(value, str) or is_uuid_like(value)
+
+
+class Schema:
+    """A JSON schema, compiled once."""
+
+    def __init__(self, definition: dict[str, Any]) -> None:
+        self.definition = definition
+        self._fast = jsonschema_rs.validator_for(
+            definition, formats={"uuid": is_uuid_like}, validate_formats=True
+        )
+
+    def explain(self, instance: Any) -> str | None:
+        """None if `instance` is valid, else a text that says what is wrong with it."""
+        if self._fast.is_valid(instance):
+            return None
+        try:
+            jsonschema.validate(instance, self.definition, format_checker=FORMATS)
+        except jsonschema.ValidationError as error:
+            return str(error)
+        # The two disagree: the slow one is the authority, because clients were written against it.
+        return None
+
+    def load(self, body: bytes) -> Any:
+        """Decode a JSON body and check it; a refusal is a 400 with the reason."""
+        try:
+            data = msgspec.json.decode(body)
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise HttpError(400, f"Malformed JSON: {error}") from error
+        except RecursionError as error:
+            raise HttpError(400, "Malformed JSON: nested too deeply") from error
+        problem = self.explain(data)
+        if problem is not None:
+            raise HttpError(400, f"JSON does not validate: {problem}")
+        return data
+
+    def check_query(self, parameters: dict[str, str]) -> None:
+        problem = self.explain(parameters)
+        if problem is not None:
+            raise HttpError(400, f"Invalid query string parameters: {problem}")

@@ -1,0 +1,88 @@
+"""`/resource_classes`: the kinds of things that providers have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from moorage.core.clock import utcnow
+from moorage.http.call import Call
+from moorage.http.errors import HttpError
+from moorage.http.reply import NO_CONTENT, Reply, no_content
+from moorage.http.version import Version
+from moorage.placement.api import schemas
+from moorage.placement.api.refusals import refusing
+from moorage.placement.errors import NameExists, NameInUse, StandardName
+from moorage.placement.service import PlacementService
+from moorage.placement.store import names
+
+BODILESS_SINCE: Version = (1, 7)
+
+
+def index(service: PlacementService, call: Call) -> Reply:
+    """List resource classes."""
+    with service.database.read() as connection:
+        found = names.all_classes(connection)
+    newest = max((resource_class.changed_at for resource_class in found), default=utcnow())
+    return Reply(
+        body={"resource_classes": [_body(call, resource_class.name) for resource_class in found]},
+        last_modified=newest,
+    )
+
+
+def show(service: PlacementService, call: Call) -> Reply:
+    """Show a resource class."""
+    with service.database.read() as connection:
+        found = names.find_class(connection, call.params["name"])
+    return Reply(body=_body(call, found.name), last_modified=found.changed_at)
+
+
+def create(service: PlacementService, call: Call) -> Reply:
+    """Create a custom resource class."""
+    name = call.json(schemas.NAME_CLASS)["name"]
+    if not service.database.transact(lambda connection: names.ensure_class(connection, name)):
+        raise HttpError(409, f"Conflicting resource class already exists: {name}")
+    return Reply(201, headers={"location": _url(call, name)})
+
+
+def update(service: PlacementService, call: Call) -> Reply:
+    """Create a custom resource class if it does not exist yet; below 1.7, rename one."""
+    if call.version < BODILESS_SINCE:
+        return _rename(service, call)
+    name = call.params["name"]
+    problem = schemas.NAME_CLASS.explain({"name": name})
+    if problem is not None:
+        raise HttpError(400, f"JSON does not validate: {problem}")
+    made = service.database.transact(lambda connection: names.ensure_class(connection, name))
+    return Reply(201 if made else NO_CONTENT, headers={"location": _url(call, name)})
+
+
+def _rename(service: PlacementService, call: Call) -> Reply:
+    given = (call.request.content_type or "None").split(";")[0]
+    if given != "application/json":
+        raise HttpError(415, f"The media type {given} is not supported, use application/json")
+    old, new = call.params["name"], call.json(schemas.NAME_CLASS)["name"]
+
+    def rename(connection: Connection) -> None:
+        names.rename_class(connection, old, new)
+
+    with refusing({NameExists: (409, "{error}"), StandardName: (400, "{error}")}):
+        service.database.transact(rename)
+    return Reply(body=_body(call, new))
+
+
+def delete(service: PlacementService, call: Call) -> Reply:
+    """Delete a custom resource class."""
+    refused = "Error in delete resource class: {error}"
+    with refusing({StandardName: (400, refused), NameInUse: (409, refused)}):
+        service.database.transact(lambda connection: names.delete_class(connection, call.params["name"]))
+    return no_content()
+
+
+def _url(call: Call, name: str) -> str:
+    return call.url(f"/resource_classes/{name}")
+
+
+def _body(call: Call, name: str) -> dict[str, Any]:
+    return {"name": name, "links": [{"rel": "self", "href": _url(call, name)}]}

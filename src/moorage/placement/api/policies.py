@@ -1,0 +1,70 @@
+"""The policy rules: three personas, and a rule for each line of the table of routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oslo_policy import policy
+
+from moorage.http.route import Route
+from moorage.placement.service import PlacementService
+
+_SINCE = "0.1"
+_REASON = (
+    "Placement's rules have distinguished the roles admin, service and reader since the reference's 6.0."
+)
+_EVERYTHING_FOR_ADMIN = policy.DeprecatedRule(
+    name="rule:admin_api", check_str="role:admin", deprecated_reason=_REASON, deprecated_since=_SINCE
+)
+
+PERSONAS: tuple[policy.RuleDefault, ...] = (
+    policy.RuleDefault("admin_api", "role:admin", "An administrator.", scope_types=["project"]),
+    policy.RuleDefault(
+        "service_api",
+        "role:service",
+        "Another service of the cloud.",
+        scope_types=["project"],
+        deprecated_rule=_EVERYTHING_FOR_ADMIN,
+    ),
+    policy.RuleDefault(
+        "admin_or_service_api",
+        "role:admin or role:service",
+        "An administrator or another service: most of the API.",
+        scope_types=["project"],
+        deprecated_rule=_EVERYTHING_FOR_ADMIN,
+    ),
+    policy.RuleDefault(
+        "project_reader_api",
+        "role:reader and project_id:%(project_id)s",
+        "Somebody who may see what a project has.",
+        deprecated_rule=_EVERYTHING_FOR_ADMIN,
+    ),
+    policy.RuleDefault(
+        "admin_or_project_reader_or_service_api",
+        "role:admin or rule:project_reader_api or role:service",
+        "All of the above.",
+        scope_types=["project"],
+        deprecated_rule=_EVERYTHING_FOR_ADMIN,
+    ),
+)
+
+
+def rules(routes: Iterable[Route[PlacementService]]) -> list[policy.RuleDefault]:
+    by_name: dict[str, policy.DocumentedRuleDefault] = {}
+    for route in routes:
+        for method, endpoint in route.methods.items():
+            if endpoint.policy is None:
+                continue
+            operation = policy.Operation(method=method, path=route.path)
+            known = by_name.get(endpoint.policy)
+            if known is not None:
+                known.operations.append(operation)
+                continue
+            by_name[endpoint.policy] = policy.DocumentedRuleDefault(
+                name=endpoint.policy,
+                check_str=endpoint.check,
+                description=endpoint.summary,
+                operations=[operation],
+                scope_types=["project"],
+            )
+    return [*PERSONAS, *by_name.values()]

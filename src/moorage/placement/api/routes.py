@@ -1,0 +1,164 @@
+"""Every path and method of the Placement API, with what each of them takes, gives and requires."""
+
+from __future__ import annotations
+
+from moorage.http.route import Endpoint, Route
+from moorage.placement.api import (
+    aggregates,
+    allocations,
+    candidates,
+    classes,
+    inventories,
+    providers,
+    reshaper,
+    root,
+    traits,
+    usages,
+)
+from moorage.placement.service import PlacementService
+
+E = Endpoint[PlacementService]
+R = Route[PlacementService]
+
+RULE = "placement:"
+_PROJECT_READER = "rule:admin_or_project_reader_or_service_api"
+
+ROUTES: tuple[R, ...] = (
+    R("/", {"GET": E(root.home)}),
+    R(
+        "/resource_classes",
+        {
+            "GET": E(classes.index, f"{RULE}resource_classes:list", since=(1, 2), gives_json=True),
+            "POST": E(classes.create, f"{RULE}resource_classes:create", since=(1, 2), takes_json=True),
+        },
+    ),
+    R(
+        "/resource_classes/{name}",
+        {
+            "GET": E(classes.show, f"{RULE}resource_classes:show", since=(1, 2), gives_json=True),
+            "PUT": E(classes.update, f"{RULE}resource_classes:update", since=(1, 2)),
+            "DELETE": E(classes.delete, f"{RULE}resource_classes:delete", since=(1, 2)),
+        },
+    ),
+    R(
+        "/resource_providers",
+        {
+            "GET": E(providers.index, f"{RULE}resource_providers:list", gives_json=True),
+            "POST": E(providers.create, f"{RULE}resource_providers:create", takes_json=True),
+        },
+    ),
+    R(
+        "/resource_providers/{uuid}",
+        {
+            "GET": E(providers.show, f"{RULE}resource_providers:show", gives_json=True),
+            "DELETE": E(providers.delete, f"{RULE}resource_providers:delete"),
+            "PUT": E(providers.update, f"{RULE}resource_providers:update", takes_json=True),
+        },
+    ),
+    R(
+        "/resource_providers/{uuid}/inventories",
+        {
+            "GET": E(inventories.index, f"{RULE}resource_providers:inventories:list", gives_json=True),
+            "POST": E(inventories.create, f"{RULE}resource_providers:inventories:create", takes_json=True),
+            "PUT": E(inventories.replace, f"{RULE}resource_providers:inventories:update", takes_json=True),
+            "DELETE": E(
+                inventories.clear,
+                f"{RULE}resource_providers:inventories:delete",
+                since=(1, 5),
+                before_that=405,
+            ),
+        },
+    ),
+    R(
+        "/resource_providers/{uuid}/inventories/{resource_class}",
+        {
+            "GET": E(inventories.show, f"{RULE}resource_providers:inventories:show", gives_json=True),
+            "PUT": E(inventories.update, f"{RULE}resource_providers:inventories:update", takes_json=True),
+            "DELETE": E(inventories.delete, f"{RULE}resource_providers:inventories:delete"),
+        },
+    ),
+    R(
+        "/resource_providers/{uuid}/usages",
+        {"GET": E(usages.of_provider, f"{RULE}resource_providers:usages", gives_json=True)},
+    ),
+    R(
+        "/resource_providers/{uuid}/aggregates",
+        {
+            "GET": E(
+                aggregates.index, f"{RULE}resource_providers:aggregates:list", since=(1, 1), gives_json=True
+            ),
+            "PUT": E(
+                aggregates.replace,
+                f"{RULE}resource_providers:aggregates:update",
+                since=(1, 1),
+                takes_json=True,
+            ),
+        },
+    ),
+    R(
+        "/resource_providers/{uuid}/allocations",
+        {"GET": E(allocations.of_provider, f"{RULE}resource_providers:allocations:list", gives_json=True)},
+    ),
+    R(
+        "/resource_providers/{uuid}/traits",
+        {
+            "GET": E(
+                traits.of_provider, f"{RULE}resource_providers:traits:list", since=(1, 6), gives_json=True
+            ),
+            "PUT": E(
+                traits.replace, f"{RULE}resource_providers:traits:update", since=(1, 6), takes_json=True
+            ),
+            "DELETE": E(traits.clear, f"{RULE}resource_providers:traits:delete", since=(1, 6)),
+        },
+    ),
+    R(
+        "/allocations",
+        {"POST": E(allocations.manage, f"{RULE}allocations:manage", since=(1, 13), takes_json=True)},
+    ),
+    R(
+        "/allocations/{consumer_uuid}",
+        {
+            "GET": E(allocations.of_consumer, f"{RULE}allocations:list", gives_json=True),
+            "PUT": E(allocations.replace, f"{RULE}allocations:update", takes_json=True),
+            "DELETE": E(allocations.delete, f"{RULE}allocations:delete"),
+        },
+    ),
+    R(
+        "/allocation_candidates",
+        {"GET": E(candidates.index, f"{RULE}allocation_candidates:list", since=(1, 10), gives_json=True)},
+    ),
+    R("/traits", {"GET": E(traits.index, f"{RULE}traits:list", since=(1, 6), gives_json=True)}),
+    R(
+        "/traits/{name}",
+        {
+            "GET": E(traits.show, f"{RULE}traits:show", since=(1, 6)),
+            "PUT": E(traits.create, f"{RULE}traits:update", since=(1, 6)),
+            "DELETE": E(traits.delete, f"{RULE}traits:delete", since=(1, 6)),
+        },
+    ),
+    R(
+        "/usages",
+        {
+            "GET": E(
+                usages.of_project,
+                f"{RULE}usages",
+                check=_PROJECT_READER,
+                target=usages.project_named,
+                since=(1, 9),
+                gives_json=True,
+            )
+        },
+    ),
+    R(
+        "/reshaper",
+        {
+            "POST": E(
+                reshaper.reshape,
+                f"{RULE}reshaper:reshape",
+                check="rule:service_api",
+                since=(1, 30),
+                takes_json=True,
+            )
+        },
+    ),
+)

@@ -1,0 +1,122 @@
+"""The change feed: which providers changed since a process last looked.
+
+Every write appends a row in its own transaction, so the feed says exactly what was committed. Reading it in
+the order of the row ids would lose changes on PostgreSQL, where a number that was drawn early may be
+committed late. There a reader keeps the oldest transaction that was still running when it last looked (the
+snapshot's xmin): whatever became visible since then was written by that transaction or a later one. Rows
+seen before are known by their ids. SQLite has one writer at a time, so there the ids are in commit order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from enum import IntEnum
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from moorage.core.clock import utcnow
+from moorage.db.tables.placement import changes
+
+
+class Kind(IntEnum):
+    PROVIDER = 1
+    """Made, changed in any way, or deleted."""
+    USAGE = 2
+    """Only its usage and its generation changed."""
+    NAMES = 3
+    """A resource class or a trait came, went or was renamed."""
+
+
+def append(connection: Connection, kind: Kind, provider_ids: Iterable[int | None] = (None,)) -> None:
+    rows = [{"provider_id": provider_id, "kind": kind.value} for provider_id in provider_ids]
+    if rows:
+        connection.execute(sa.insert(changes), rows)
+
+
+def prune(connection: Connection, keep_seconds: int) -> int:
+    """Forget what every reader has seen long ago."""
+    result = connection.execute(
+        sa.delete(changes).where(changes.c.at < utcnow() - timedelta(seconds=keep_seconds))
+    )
+    return result.rowcount
+
+
+@dataclass(slots=True)
+class Changes:
+    """What came since the last look."""
+
+    providers: set[int] = field(default_factory=set)
+    usages: set[int] = field(default_factory=set)
+    names: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.providers or self.usages or self.names)
+
+    def add(self, kind: int, provider_id: int | None) -> None:
+        if kind == Kind.NAMES or provider_id is None:
+            self.names = True
+        elif kind == Kind.PROVIDER:
+            self.providers.add(provider_id)
+        else:
+            self.usages.add(provider_id)
+
+
+class PostgresqlReader:
+    """Reads by transaction snapshot."""
+
+    _NOW = sa.text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+    _SINCE = sa.text(
+        "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, "
+        "c.id, c.xid::text::bigint, c.provider_id, c.kind "
+        "FROM (SELECT 1) AS one LEFT JOIN changes AS c ON c.xid >= CAST(CAST(:low AS text) AS xid8)"
+    )
+
+    def __init__(self) -> None:
+        self._low = 0
+        self._seen: dict[int, int] = {}
+
+    def start(self, connection: Connection) -> None:
+        """Everything that `connection`'s snapshot sees counts as read."""
+        self._low = connection.execute(self._NOW).scalar_one()
+        rows = connection.execute(self._SINCE, {"low": self._low})
+        self._seen = {row_id: xid for _, row_id, xid, _, _ in rows if row_id is not None}
+
+    def read(self, connection: Connection) -> Changes:
+        found = Changes()
+        rows = connection.execute(self._SINCE, {"low": self._low}).all()
+        low = rows[0][0]
+        for _, row_id, xid, provider_id, kind in rows:
+            if row_id is not None and row_id not in self._seen:
+                self._seen[row_id] = xid
+                found.add(kind, provider_id)
+        if low != self._low:
+            self._low = low
+            self._seen = {row_id: xid for row_id, xid in self._seen.items() if xid >= low}
+        return found
+
+
+class SqliteReader:
+    """Reads by row id."""
+
+    _SINCE = sa.select(changes.c.id, changes.c.provider_id, changes.c.kind).where(
+        changes.c.id > sa.bindparam("low")
+    )
+
+    def __init__(self) -> None:
+        self._low = 0
+
+    def start(self, connection: Connection) -> None:
+        self._low = connection.execute(sa.select(sa.func.coalesce(sa.func.max(changes.c.id), 0))).scalar_one()
+
+    def read(self, connection: Connection) -> Changes:
+        found = Changes()
+        for row_id, provider_id, kind in connection.execute(self._SINCE, {"low": self._low}):
+            self._low = max(self._low, row_id)
+            found.add(kind, provider_id)
+        return found
+
+
+Reader = PostgresqlReader | SqliteReader

@@ -1,0 +1,61 @@
+"""The `[placement]` options; those that the reference has keep its names and meaning."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from moorage.core.config import Options
+
+OPTIONS: Options = {
+    "placement": [
+        cfg.StrOpt("listen", default="127.0.0.1", help="Address that moorage-placement listens on."),
+        cfg.PortOpt("port", default=8778, help="Port that moorage-placement listens on."),
+        cfg.IntOpt("workers", default=2, min=1, help="Processes that moorage-placement runs."),
+        cfg.IntOpt("threads", default=8, min=1, help="Requests that a process works on at the same time."),
+        cfg.IntOpt(
+            "max_allocation_candidates",
+            default=10_000,
+            min=-1,
+            help="Candidates that a request without a smaller limit gets at the most; -1 for no bound.",
+        ),
+        cfg.IntOpt(
+            "max_search_steps",
+            default=500_000,
+            min=1,
+            help="Combinations that one candidates request may try before it answers with what it has.",
+        ),
+        cfg.StrOpt(
+            "allocation_candidates_generation_strategy",
+            default="breadth-first",
+            choices=["depth-first", "breadth-first"],
+            help="Which candidates a bound keeps: all of the first trees, or a few of every tree.",
+        ),
+        cfg.StrOpt(
+            "candidate_order",
+            default="spread",
+            choices=["spread", "pack", "random"],
+            help="Which trees come first: the emptiest, the fullest, or any.",
+        ),
+        cfg.BoolOpt(
+            "randomize_allocation_candidates",
+            default=False,
+            help="The reference's name for candidate_order = random; wins over it if set.",
+        ),
+        cfg.StrOpt(
+            "incomplete_consumer_project_id",
+            default="00000000-0000-0000-0000-000000000000",
+            help="Project of consumers that were made before microversion 1.8, which does not name one.",
+        ),
+        cfg.StrOpt(
+            "incomplete_consumer_user_id",
+            default="00000000-0000-0000-0000-000000000000",
+            help="User of consumers that were made before microversion 1.8, which does not name one.",
+        ),
+        cfg.IntOpt(
+            "feed_retention",
+            default=900,
+            min=60,
+            help="Seconds that the change feed is kept; a process that slept longer reads the fleet anew.",
+        ),
+    ]
+}

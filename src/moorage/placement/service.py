@@ -1,0 +1,154 @@
+"""The Placement service of one process: the database, and the picture of the fleet made from it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from oslo_config import cfg
+from prometheus_client import Gauge, Histogram
+
+from moorage.db import engine
+from moorage.db.database import Database
+from moorage.placement import feed
+from moorage.placement.feed import Changes, PostgresqlReader, Reader, SqliteReader
+from moorage.placement.fleet.fleet import Fleet
+from moorage.placement.search.encode import CandidateEncoder
+from moorage.placement.search.result import Order, SearchOptions, Strategy
+from moorage.placement.store import names, snapshot
+
+LOG = logging.getLogger(__name__)
+
+PROVIDERS = Gauge("moorage_placement_providers", "Providers in this process's picture of the fleet.")
+LOAD_SECONDS = Histogram("moorage_placement_fleet_load_seconds", "Time to read the whole fleet.")
+_PRUNE_EVERY = 60.0
+_IDLE_CATCH_UP = 5.0
+
+
+@dataclass(frozen=True)
+class Settings:
+    search: SearchOptions
+    incomplete_project_id: str
+    incomplete_user_id: str
+    feed_retention: int
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
+        options = conf.placement
+        bound = options.max_allocation_candidates
+        order = Order.RANDOM if options.randomize_allocation_candidates else Order(options.candidate_order)
+        return cls(
+            search=SearchOptions(
+                order=order,
+                max_candidates=None if bound < 0 else bound,
+                strategy=Strategy(options.allocation_candidates_generation_strategy),
+                max_steps=options.max_search_steps,
+            ),
+            incomplete_project_id=options.incomplete_consumer_project_id,
+            incomplete_user_id=options.incomplete_consumer_user_id,
+            feed_retention=options.feed_retention,
+        )
+
+
+class Picture(NamedTuple):
+    """What a process knows of the fleet, and the summaries that it has encoded of it."""
+
+    fleet: Fleet
+    encoder: CandidateEncoder
+
+
+class PlacementService:
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self.database = database
+        self.settings = settings
+        self._picture: Picture | None = None
+        self._reader: Reader = PostgresqlReader() if database.is_postgresql else SqliteReader()
+        self._caught_up_at = 0.0
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> PlacementService:
+        return cls(Database(engine.from_conf(conf)), Settings.from_conf(conf))
+
+    def start(self) -> None:
+        """Make the standard names known, and keep the picture warm and the feed short from now on."""
+        self.database.transact(names.ensure_standard)
+        threading.Thread(target=self._housekeeping, name="placement-housekeeping", daemon=True).start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self.database.engine.dispose()
+
+    def healthy(self) -> bool:
+        try:
+            with self.database.read() as connection:
+                connection.exec_driver_sql("SELECT 1")
+        except Exception:
+            LOG.exception("health check failed")
+            return False
+        return True
+
+    @contextmanager
+    def picture(self) -> Iterator[Picture]:
+        """The fleet as it is now: every write that was committed before this call is in it."""
+        with self._lock:
+            yield self._current()
+
+    def _current(self) -> Picture:
+        asleep = time.monotonic() - self._caught_up_at
+        if self._picture is None or asleep > self.settings.feed_retention / 2:
+            fleet = self._load()
+            self._picture = Picture(fleet, CandidateEncoder(fleet))
+        else:
+            with self.database.read() as connection:
+                found = self._reader.read(connection)
+            if found:
+                self._apply(self._picture.fleet, found)
+        self._caught_up_at = time.monotonic()
+        return self._picture
+
+    def _load(self) -> Fleet:
+        fleet = Fleet()
+        with LOAD_SECONDS.time(), self.database.snapshot() as connection:
+            self._reader.start(connection)
+            snapshot.read_names(connection, fleet.names)
+            fleet.load(snapshot.read_providers(connection))
+        PROVIDERS.set(len(fleet))
+        LOG.info("read the fleet: %d providers", len(fleet))
+        return fleet
+
+    def _apply(self, fleet: Fleet, found: Changes) -> None:
+        whole = found.providers | {
+            provider_id for provider_id in found.usages if fleet.slot_of_id(provider_id) is None
+        }
+        with self.database.snapshot() as connection:
+            if found.names:
+                snapshot.read_names(connection, fleet.names)
+            if whole:
+                records = list(snapshot.read_providers(connection, whole))
+                fleet.remove(whole - {record.id for record in records})
+                fleet.apply(records)
+                PROVIDERS.set(len(fleet))
+            for usage in (
+                snapshot.read_usages(connection, found.usages - whole) if found.usages - whole else ()
+            ):
+                fleet.update_usage(*usage)
+
+    def _housekeeping(self) -> None:
+        next_prune = time.monotonic() + _PRUNE_EVERY
+        while not self._stopping.wait(_IDLE_CATCH_UP):
+            try:
+                with self.picture():
+                    pass
+                if time.monotonic() > next_prune:
+                    next_prune = time.monotonic() + _PRUNE_EVERY
+                    with self.database.write() as connection:
+                        feed.prune(connection, self.settings.feed_retention)
+            except Exception:
+                LOG.exception("placement housekeeping failed, will try again")

@@ -1,0 +1,64 @@
+"""The Placement service as a WSGI application, for any server.
+
+`application` reads the configuration files that the environment variable MOORAGE_CONFIG names (several are
+separated by a colon; the default is /etc/moorage/moorage.conf).
+"""
+
+from __future__ import annotations
+
+import os
+
+from oslo_config import cfg
+from oslo_middleware import cors
+
+from moorage.core import config
+from moorage.db import options as db_options
+from moorage.http import auth
+from moorage.http import options as http_options
+from moorage.http.app import Application
+from moorage.http.auth import Wsgi
+from moorage.http.entry import Entry
+from moorage.http.policy import Authorizer
+from moorage.placement import options
+from moorage.placement.api import policies, refusals
+from moorage.placement.api.routes import ROUTES
+from moorage.placement.api.versions import CACHING_SINCE, VERSIONS
+from moorage.placement.errors import PlacementError
+from moorage.placement.service import PlacementService
+
+OPTIONS = (db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS)
+DEFAULT_FILE = "/etc/moorage/moorage.conf"
+_PUBLIC = frozenset({"", "/"})
+
+
+def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi:
+    """The whole stack; the database's schema must be current (`moorage-manage db sync`)."""
+    if service is None:
+        service = PlacementService.from_conf(conf)
+        service.start()
+    api = Application(
+        service,
+        ROUTES,
+        VERSIONS,
+        Authorizer(conf, policies.rules(ROUTES)),
+        caching_since=CACHING_SINCE,
+        translations={PlacementError: refusals.default_answer},
+    )
+    stack: Wsgi = auth.middleware(conf, _PUBLIC)(api.wsgi)
+    conf.register_opts(cors.CORS_OPTS, group="cors")
+    if conf.cors.allowed_origin:
+        stack = cors.CORS(stack, conf)
+    return Entry(stack, "placement", service.healthy)
+
+
+def configuration() -> cfg.ConfigOpts:
+    files = os.environ.get("MOORAGE_CONFIG", DEFAULT_FILE).split(":")
+    return config.read(files, OPTIONS)
+
+
+def __getattr__(name: str) -> Wsgi:
+    """Build `application` when a server asks for it, not when somebody imports the module."""
+    if name != "application":
+        raise AttributeError(name)
+    globals()["application"] = built = build(configuration())
+    return built
