@@ -17,7 +17,8 @@ from moorage.cli import address, credentials, settings
 from moorage.cli.credentials import Credentials
 from moorage.cli.errors import CommandError
 from moorage.db import engine, migrate
-from moorage.placement.wsgi import build as build_placement
+from moorage.placement.service import PlacementService
+from moorage.placement.wsgi import build
 
 THREADS = 16
 
@@ -45,8 +46,10 @@ class Embedded:
         self.endpoint = address.url(plan.listen, plan.placement_port)
         self.clouds_file = self._write_clouds_file()
         migrate.sync(engine.from_conf(self.conf))
+        self._placement = PlacementService.from_conf(self.conf)
+        self._placement.start()
         self._server = wsgi.Server(
-            (plan.listen, plan.placement_port), build_placement(self.conf), numthreads=THREADS
+            (plan.listen, plan.placement_port), build(self.conf, self._placement), numthreads=THREADS
         )
         self._stopped = threading.Event()
 
@@ -57,18 +60,19 @@ class Embedded:
 
     def run(self, on_ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT; `on_ready` is called once requests are answered."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
         try:
             self._server.prepare()
         except OSError as error:
             raise CommandError(f"can't listen on {self.endpoint}: {error}") from error
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
         thread = threading.Thread(target=self._server.serve, name="placement")
         thread.start()
         on_ready()
         self._stopped.wait()
         self._server.stop()
         thread.join()
+        self._placement.stop()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stopped.set()

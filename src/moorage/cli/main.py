@@ -9,5 +9,10 @@ commands = Commands(help="A compute control plane that speaks the OpenStack APIs
 commands.command()(up)
 
 
+@commands.callback()
+def group() -> None:
+    """A compute control plane that speaks the OpenStack APIs."""
+
+
 def main() -> None:
     commands()

@@ -13,7 +13,10 @@ from granian.log import LogLevels
 from moorage.cli import address, settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.settings import ConfigFiles
+from moorage.core import log
 from moorage.db import engine, migrate
+from moorage.http.auth import Wsgi
+from moorage.placement.wsgi import build
 
 commands = Commands(help="Run the Placement service under Granian.")
 
@@ -40,15 +43,19 @@ def serve(
     overrides = {f"placement.{name}": value for name, value in given.items() if value is not None}
     conf = settings.read(config_file, overrides)
     address.refuse_open_door(conf.placement.listen, conf.auth.strategy)
+    if not settings.files(config_file):
+        raise CommandError(f"no configuration: give --config-file, or make {settings.DEFAULT_FILE}")
     found = migrate.version(engine.from_conf(conf))
     if found != migrate.newest():
         raise CommandError(
             f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
             "run `moorage-manage db sync`"
         )
+    # A worker is a new process: all it inherits is the environment.
     os.environ[settings.ENVIRONMENT] = os.pathsep.join(settings.files(config_file))
     Granian(
-        "moorage.placement.wsgi:application",
+        f"{__name__}:worker",
+        factory=True,
         address=conf.placement.listen,
         port=conf.placement.port,
         interface=Interfaces.WSGI,
@@ -59,6 +66,13 @@ def serve(
         respawn_failed_workers=True,
         log_level=LogLevels.warning,
     ).serve()
+
+
+def worker() -> Wsgi:
+    """The application of one worker process, with the settings that its parent was given."""
+    conf = settings.read()
+    log.set_up(conf.log.level)
+    return build(conf)
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ import typer
 from oslo_config import cfg
 
 from moorage.core import config
+from moorage.core.options import OPTIONS as LOG_OPTIONS
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.http.options import OPTIONS as HTTP_OPTIONS
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
@@ -30,7 +31,7 @@ ConfigFiles = Annotated[
 
 DEFAULT_FILE = Path("/etc/moorage/moorage.conf")
 
-AREAS: Sequence[config.Options] = (DATABASE_OPTIONS, HTTP_OPTIONS, PLACEMENT_OPTIONS)
+AREAS: Sequence[config.Options] = (LOG_OPTIONS, DATABASE_OPTIONS, HTTP_OPTIONS, PLACEMENT_OPTIONS)
 
 
 def files(given: Sequence[Path] | None) -> list[str]:

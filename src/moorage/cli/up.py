@@ -34,13 +34,13 @@ def up(
     config: Annotated[
         Path | None, typer.Option(help="A configuration file (oslo.config).", show_default=False)
     ] = None,
-    verbose: Annotated[bool, typer.Option(help="Log every request.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log every request.")] = False,
 ) -> None:
     """Run all services in this process, until Ctrl-C or SIGTERM.
 
     Example: moorage up --data data --auth none
     """
-    log.set_up("INFO" if verbose else "WARNING")
+    log.set_up("INFO" if verbose else "WARNING")  # the terminal is for the greeting, unless asked otherwise
     embedded = Embedded(
         Plan(data.absolute(), listen, placement_port, auth.value if auth is not None else None, config)
     )

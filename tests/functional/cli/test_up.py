@@ -1,0 +1,95 @@
+"""`moorage up`: everything in one process, with nothing prepared."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import requests
+
+from tests.support.processes import Service, free_port, start_service
+
+MOORAGE = Path(sys.executable).parent / "moorage"
+
+
+def start(data: Path, *arguments: str) -> Service:
+    port = free_port()
+    command = [MOORAGE, "up", "--data", data, "--placement-port", str(port), *arguments]
+    return start_service(command, port, data.parent / "up.log")
+
+
+def refused(*arguments: str) -> str:
+    """What a `moorage up` that must not start says."""
+    run = subprocess.run(
+        [str(MOORAGE), "up", *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert run.returncode == 1
+    assert "Traceback" not in run.stderr
+    return run.stderr
+
+
+def test_it_serves_with_the_generated_password_and_to_nobody_else(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start(data) as service:
+        providers = f"{service.url}/resource_providers"
+        assert requests.get(providers, timeout=10).status_code == 401
+        assert requests.get(providers, auth=("admin", "wrong"), timeout=10).status_code == 401
+        login = ("admin", (data / "password").read_text().strip())
+        assert requests.get(providers, auth=login, timeout=10).json() == {"resource_providers": []}
+        assert service.url in (data / "clouds.yaml").read_text()
+
+
+def test_data_and_password_outlive_a_restart(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start(data) as service:
+        login = ("admin", (data / "password").read_text().strip())
+        made = requests.post(
+            f"{service.url}/resource_providers", json={"name": "node-1"}, auth=login, timeout=10
+        )
+        assert made.status_code == 201
+    with start(data) as service:
+        found = requests.get(f"{service.url}/resource_providers", auth=login, timeout=10).json()
+        assert [provider["name"] for provider in found["resource_providers"]] == ["node-1"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    with start(tmp_path / "data") as service:
+        service.process.send_signal(number)
+        assert service.process.wait(10) == 0
+        assert "Moorage has stopped." in service.log_tail()
+
+
+def test_no_authentication_works_on_loopback(tmp_path: Path) -> None:
+    with start(tmp_path / "data", "--auth", "none") as service:
+        answer = requests.get(
+            f"{service.url}/resource_providers", headers={"X-Auth-Token": "notused"}, timeout=10
+        )
+        assert answer.status_code == 200
+
+
+def test_no_authentication_is_refused_where_others_can_reach_it(tmp_path: Path) -> None:
+    said = refused("--data", str(tmp_path / "data"), "--auth", "none", "--listen", "0.0.0.0")
+    assert "loopback" in said
+
+
+def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        said = refused("--data", str(tmp_path / "data"), "--placement-port", str(taken.getsockname()[1]))
+    assert "can't listen" in said
+
+
+def test_a_configuration_file_wins_over_the_defaults(tmp_path: Path) -> None:
+    database = tmp_path / "elsewhere.sqlite"
+    config = tmp_path / "moorage.conf"
+    config.write_text(f"[database]\nconnection = sqlite:///{database}\n")
+    with start(tmp_path / "data", "--config", str(config)) as service:
+        assert requests.get(f"{service.url}/healthz", timeout=10).status_code == 200
+    assert database.exists()
+    assert not (tmp_path / "data" / "moorage.sqlite").exists()
