@@ -180,9 +180,8 @@ class _Versioning:
 
 
 def _not_allowed(allowed: str) -> Callable[..., None]:
-    def respond(_request: falcon.Request, _response: falcon.Response, **_params: str) -> None:
-        raise HttpError(
-            405, "The method specified is not allowed for this resource.", headers={"allow": allowed}
-        )
+    def respond(request: falcon.Request, _response: falcon.Response, **_params: str) -> None:
+        detail = f"The method {request.method} is not allowed for this resource."
+        raise HttpError(405, detail, headers={"allow": allowed})
 
     return respond

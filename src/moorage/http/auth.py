@@ -71,7 +71,8 @@ class NoAuth:
             environ["HTTP_X_ROLES"] = "admin" if user in _TRUSTED_TOKENS else ""
         environ["HTTP_X_USER_ID"] = user
         if not environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE"):
-            environ["HTTP_X_TENANT_ID"] = environ["HTTP_X_PROJECT_ID"] = project or user
+            environ["HTTP_X_TENANT_ID"] = project or user
+            environ.setdefault("HTTP_X_PROJECT_ID", project or user)
         return self._inner(environ, start_response)
 
 

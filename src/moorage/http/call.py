@@ -65,3 +65,7 @@ class Call:
     def url(self, path: str) -> str:
         """`path` below the point where the service is mounted."""
         return f"{self.request.root_path}{path}"
+
+    def location(self, path: str) -> dict[str, str]:
+        """The header that says where a new thing is: an absolute URL."""
+        return {"location": f"{self.request.prefix}{path}"}

@@ -183,7 +183,7 @@ def _lock_providers(
         .order_by(providers.c.id)
         .with_for_update()
     )
-    locked = dict(connection.execute(query))
+    locked = dict(connection.execute(query).tuples().all())
     for uuid in uuids - set(locked):
         raise UnknownProvider(uuid)
     return locked

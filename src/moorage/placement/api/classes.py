@@ -43,7 +43,7 @@ def create(service: PlacementService, call: Call) -> Reply:
     name = call.json(schemas.NAME_CLASS)["name"]
     if not service.database.transact(lambda connection: names.ensure_class(connection, name)):
         raise HttpError(409, f"Conflicting resource class already exists: {name}")
-    return Reply(201, headers={"location": _url(call, name)})
+    return Reply(201, headers=call.location(_path(name)))
 
 
 def update(service: PlacementService, call: Call) -> Reply:
@@ -55,7 +55,7 @@ def update(service: PlacementService, call: Call) -> Reply:
     if problem is not None:
         raise HttpError(400, f"JSON does not validate: {problem}")
     made = service.database.transact(lambda connection: names.ensure_class(connection, name))
-    return Reply(201 if made else NO_CONTENT, headers={"location": _url(call, name)})
+    return Reply(201 if made else NO_CONTENT, headers=call.location(_path(name)))
 
 
 def _rename(service: PlacementService, call: Call) -> Reply:
@@ -80,9 +80,9 @@ def delete(service: PlacementService, call: Call) -> Reply:
     return no_content()
 
 
-def _url(call: Call, name: str) -> str:
-    return call.url(f"/resource_classes/{name}")
+def _path(name: str) -> str:
+    return f"/resource_classes/{name}"
 
 
 def _body(call: Call, name: str) -> dict[str, Any]:
-    return {"name": name, "links": [{"rel": "self", "href": _url(call, name)}]}
+    return {"name": name, "links": [{"rel": "self", "href": call.url(_path(name))}]}

@@ -67,7 +67,7 @@ def create(service: PlacementService, call: Call) -> Reply:
         provider = service.database.transact(add)
     reply = _one(provider, new)
     reply.status = 201
-    reply.headers["location"] = call.url(f"/resource_providers/{uuid}/inventories/{class_name}")
+    reply.headers |= call.location(f"/resource_providers/{uuid}/inventories/{class_name}")
     return reply
 
 

@@ -83,7 +83,7 @@ def create(service: PlacementService, call: Call) -> Reply:
                 connection, uuid, data["name"], data.get("parent_provider_uuid")
             )
         )
-    headers = {"location": call.url(f"/resource_providers/{uuid}")}
+    headers = call.location(f"/resource_providers/{uuid}")
     if call.version < (1, 20):
         return Reply(201, headers=headers)
     return Reply(200, _provider_body(call, provider), provider.updated_at, headers)

@@ -71,7 +71,7 @@ def create(service: PlacementService, call: Call) -> Reply:
         return made, names.find_trait(connection, name)
 
     made, found = service.database.transact(ensure)
-    location = {"location": call.url(f"/traits/{name}")}
+    location = call.location(f"/traits/{name}")
     return Reply(201 if made else NO_CONTENT, last_modified=found.changed_at, headers=location)
 
 

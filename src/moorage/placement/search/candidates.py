@@ -20,7 +20,7 @@ def find_candidates(fleet: Fleet, request: Request, options: SearchOptions | Non
     """Search the fleet. An unknown class or trait name raises `UnknownNameError`."""
     options = options or SearchOptions()
     plan = make_plan(fleet, request)
-    if plan is None or not plan.picks:
+    if not plan.picks:
         return SearchResult([], [], cut_short=False)
     budget = Budget(options.max_steps)
     bound = _bound(request, options)

@@ -86,16 +86,18 @@ class Plan:
         return able
 
 
-def make_plan(fleet: Fleet, request: Request) -> Plan | None:
-    """The plan for a request; None if it names a tree that does not exist.
+def make_plan(fleet: Fleet, request: Request) -> Plan:
+    """The plan for a request.
 
     Names are looked up first and for all groups, so a request with an unknown name is told so
     whatever the rest of it would have found.
     """
     check_names(fleet.names, request)
-    view = view_for(fleet, request)
-    if view is None:
-        return None
+    return plan_on(view_for(fleet, request), request)
+
+
+def plan_on(view: View, request: Request) -> Plan:
+    """The plan for a request whose names exist, within a view."""
     plan = Plan(view, request, anchors=view.anchors & anchor_filter(view, request))
     for group in request.groups:
         if group.granular:
@@ -116,19 +118,18 @@ def check_names(names: Names, request: Request) -> None:
         names.trait_id(trait)
 
 
-def view_for(fleet: Fleet, request: Request) -> View | None:
-    """The smallest view that holds every answer; None if a group asks for a tree that is not there."""
+def view_for(fleet: Fleet, request: Request) -> View:
+    """The smallest view that holds every answer: nothing, if a group asks for a tree that is not there."""
     scope: set[int] | None = None
     for group in request.groups:
         if group.in_tree is None:
             continue
         slot = fleet.slot_of_uuid(group.in_tree)
         if slot is None:
-            return None
-        if not group.resources:
-            continue  # such a group's tree is checked for existence and otherwise ignored
-        anchors = _anchors_of_tree(fleet, fleet.root_of(slot), group)
-        scope = anchors if scope is None else scope & anchors
+            return TreesView(fleet, ())
+        if group.resources:
+            anchors = _anchors_of_tree(fleet, fleet.root_of(slot), group)
+            scope = anchors if scope is None else scope & anchors
     if scope is None or len(scope) > NARROW_LIMIT:
         return WholeView(fleet)
     return TreesView(fleet, sorted(scope))
@@ -206,14 +207,15 @@ def meeting(view: View, group: RequestGroup) -> Mask:
 def serving_granular(view: View, group: RequestGroup) -> Mask:
     """Who can serve a granular group.
 
-    A group without resources has a peculiar rule of the API: its tree is ignored, and unless it asks
-    for traits or aggregates, nobody serves it.
+    A group without resources has peculiar rules in the API: its tree must exist but is then ignored,
+    and unless the group asks for traits or aggregates, nobody serves it.
     """
     if group.resources:
         return meeting(view, group)
-    if group.required_traits or group.member_of:
-        return meeting(view, replace(group, in_tree=None))
-    return np.zeros(view.size, np.bool_)
+    lost = group.in_tree is not None and view.fleet.slot_of_uuid(group.in_tree) is None
+    if lost or not (group.required_traits or group.member_of):
+        return np.zeros(view.size, np.bool_)
+    return meeting(view, replace(group, in_tree=None))
 
 
 def anchors_for(view: View, own: Mask, foreign: Mask | None) -> Mask:

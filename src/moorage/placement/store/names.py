@@ -57,7 +57,7 @@ def class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     wanted = set(names)
     table = resource_classes
     query = sa.select(table.c.name, table.c.id).where(table.c.name.in_(wanted))
-    found = dict(connection.execute(query))
+    found = dict(connection.execute(query).tuples().all())
     for name in wanted - set(found):
         raise ClassNotFound(name)
     return found

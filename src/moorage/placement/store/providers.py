@@ -208,4 +208,3 @@ def delete(connection: Connection, uuid: str) -> None:
         raise ProviderInUse
     connection.execute(sa.delete(providers).where(providers.c.id == provider.id))
     feed.append(connection, feed.Kind.PROVIDER, [provider.id])
-

@@ -1,0 +1,198 @@
+"""Why a request finds nothing, or little: what each condition rules out, and who came closest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+import numpy as np
+
+from moorage.placement.fleet.fleet import Fleet
+from moorage.placement.fleet.slotset import Mask
+from moorage.placement.fleet.view import View, WholeView
+from moorage.placement.search.checks import Check, Kind, checks_of
+from moorage.placement.search.combine import Budget, Combiner
+from moorage.placement.search.misses import NearMiss, nearest_misses
+from moorage.placement.search.plan import Plan, anchors_for, check_names, plan_on
+from moorage.placement.search.request import GroupPolicy, Request
+
+MOST_TREES = 1000
+"""How many trees are searched for combinations before the counts become lower bounds."""
+STEPS = 100_000
+
+
+class Count(msgspec.Struct, frozen=True):
+    """Providers and the trees that they form; a condition between providers counts trees only."""
+
+    trees: int
+    providers: int | None = None
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """One condition of the request and what it does to the choice."""
+
+    kind: Kind
+    group: str | None
+    """The suffix of the request group; None if the condition is on the request as a whole."""
+    subject: str
+    excludes_alone: Count
+    left: Count
+    """What this condition and all before it leave."""
+    exact: bool = True
+    """False if there were too many trees to try them all."""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """The whole story: from all providers down to those that are left, condition by condition."""
+
+    total: Count
+    conditions: list[Condition]
+    excludes_most: Condition | None
+    """The condition that, alone, rules out the most trees."""
+    trees_left: int
+    near_misses: list[NearMiss]
+
+
+def explain(fleet: Fleet, request: Request, misses: int = 5) -> Explanation:
+    """Count the whole fleet against each condition. Unknown names raise `UnknownNameError`."""
+    check_names(fleet.names, request)
+    view = WholeView(fleet)
+    checks = checks_of(view, request)
+    able = [check.trees(view) for check in checks]
+    plan = plan_on(view, request)
+    funnel = list(_funnel(view, request, checks, able))
+    before = funnel[-1].left.trees if funnel else 0
+    rules = _between_providers(plan, before)
+    left = rules[-1].able if rules else plan.anchors
+    conditions = [*funnel, *(rule.condition for rule in rules)]
+    verdicts = [
+        *(Verdict(check, trees) for check, trees in zip(checks, able, strict=True)),
+        *(Verdict(rule.condition, rule.able) for rule in rules),
+    ]
+    return Explanation(
+        total=Count(int(np.count_nonzero(view.anchors)), len(fleet)),
+        conditions=conditions,
+        excludes_most=_excludes_most(conditions),
+        trees_left=int(np.count_nonzero(left)),
+        near_misses=nearest_misses(
+            plan, checks, able, [(r.condition.kind, r.condition.subject, r.able) for r in rules], misses
+        ),
+    )
+
+
+def _funnel(view: View, request: Request, checks: list[Check], able: list[Mask]) -> Iterator[Condition]:
+    """The conditions on single providers: what each excludes alone, and what is left after each."""
+    total = Count(int(np.count_nonzero(view.anchors)), len(view.fleet))
+    alive = view.root >= 0
+    parts = _Parts(view, request)
+    for check, trees in zip(checks, able, strict=True):
+        parts.narrow(check, trees)
+        satisfied = int(np.count_nonzero(check.own & alive))
+        assert total.providers is not None
+        yield Condition(
+            check.kind,
+            check.suffix,
+            check.subject,
+            Count(total.trees - int(np.count_nonzero(trees)), total.providers - satisfied),
+            parts.left(check.suffix),
+        )
+
+
+class _Parts:
+    """Who is left for each part of the request, as its conditions are applied one after the other.
+
+    A granular group is one part, since one provider serves it; the unsuffixed group has one for each
+    class. A tree is left while every part has a provider there.
+    """
+
+    def __init__(self, view: View, request: Request) -> None:
+        self._view = view
+        self._anchors = view.anchors.copy()
+        alive, sharing = view.root >= 0, view.sharer_mask
+        self._parts: dict[tuple[str, int | None], tuple[Mask, Mask]] = {}
+        class_id = view.fleet.names.class_id
+        for group in request.groups:
+            classes = [None] if group.granular else [class_id(name) for name in group.resources]
+            for part in classes:
+                self._parts[group.suffix, part] = (alive, sharing)
+        self._served = dict.fromkeys(self._parts, self._anchors)
+
+    def narrow(self, check: Check, trees: Mask) -> None:
+        if check.suffix is None or check.barred is not None or check.collective:
+            self._anchors &= trees
+        if check.suffix is None or check.collective:
+            return
+        for (suffix, part), (own, foreign) in self._parts.items():
+            if suffix == check.suffix and (part is None or check.class_id in (None, part)):
+                abroad = check.own if check.foreign is None else check.foreign
+                own, foreign = own & check.own, foreign & abroad
+                self._parts[suffix, part] = (own, foreign)
+                self._served[suffix, part] = anchors_for(self._view, own, foreign)
+
+    def left(self, suffix: str | None) -> Count:
+        """The trees left for the request, and the providers in them that are left for one group."""
+        trees = self._anchors.copy()
+        for served in self._served.values():
+            trees &= served
+        providers = np.zeros(self._view.size, np.bool_)
+        for (group, _), (own, foreign) in self._parts.items():
+            if suffix in (None, group):
+                providers |= own | foreign
+        return Count(int(np.count_nonzero(trees)), int(np.count_nonzero(providers)))
+
+
+@dataclass(slots=True)
+class _RuleOutcome:
+    condition: Condition
+    able: Mask
+    """The anchors left after this rule and those before it."""
+
+
+def _between_providers(plan: Plan) -> Iterator[_RuleOutcome]:
+    """The conditions on combinations, each tried alone and after the others."""
+    request = plan.request
+    free = replace(request, group_policy=None, same_subtrees=(), nested=True)
+    steps: list[tuple[Kind, str, Request, Request]] = []
+    in_order = free
+    if len(plan.picks) > 1:
+        steps.append((Kind.TOGETHER, "", free, free))
+    if not request.nested and plan.view.fleet.has_trees:
+        in_order = replace(in_order, nested=False)
+        steps.append((Kind.ONE_PROVIDER_PER_TREE, "", replace(free, nested=False), in_order))
+    if request.group_policy is GroupPolicy.ISOLATE and plan.isolated > 1:
+        in_order = replace(in_order, group_policy=GroupPolicy.ISOLATE)
+        alone = replace(free, group_policy=GroupPolicy.ISOLATE)
+        steps.append((Kind.GROUP_POLICY, GroupPolicy.ISOLATE.value, alone, in_order))
+    for subtree in request.same_subtrees:
+        in_order = replace(in_order, same_subtrees=(*in_order.same_subtrees, subtree))
+        alone = replace(free, same_subtrees=(subtree,))
+        steps.append((Kind.SAME_SUBTREE, ",".join(sorted(subtree)), alone, in_order))
+    before = int(np.count_nonzero(plan.anchors))
+    for kind, subject, alone, cumulative in steps:
+        by_itself, exact_alone = _combinable(replace(plan, request=alone))
+        together, exact = _combinable(replace(plan, request=cumulative))
+        excluded = before - int(np.count_nonzero(by_itself))
+        left = Count(int(np.count_nonzero(together)))
+        condition = Condition(kind, None, subject, Count(excluded), left, exact and exact_alone)
+        yield _RuleOutcome(condition, together)
+
+
+def _combinable(plan: Plan) -> tuple[Mask, bool]:
+    """The anchors that have at least one candidate; and whether all were tried."""
+    able = plan.lone_anchors()
+    others = np.flatnonzero(plan.anchors & ~plan.view.lone)
+    budget = Budget(STEPS)
+    combiner = Combiner(plan, budget)
+    for anchor in others[:MOST_TREES].tolist():
+        if next(combiner.candidates(anchor), None) is not None:
+            able[anchor] = True
+    return able, len(others) <= MOST_TREES and not budget.exhausted
+
+
+def _excludes_most(conditions: list[Condition]) -> Condition | None:
+    def weight(condition: Condition) -> tuple[int, int]:
+        return condition.excludes_alone.trees, condition.excludes_alone.providers or 0
+
+    worst = max(conditions, key=weight, default=None)
+    return worst if worst is not None and any(weight(worst)) else None
