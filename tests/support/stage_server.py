@@ -41,7 +41,7 @@ def load_moorage(config: str) -> Application:
 
 KINDS: dict[str, tuple[list[str], Callable[[str], Application]]] = {
     "reference": (["placement.wsgi", "placement.handler", "sqlite3"], load_reference),
-    "moorage": (["moorage.placement.service", "psycopg"], load_moorage),
+    "moorage": (["moorage.placement.wsgi", "psycopg"], load_moorage),
 }
 
 
