@@ -28,15 +28,17 @@ class Oracle:
 
     def answers(self, request: Request) -> set[Answer]:
         """All candidates of a request, in a form that can be compared."""
-        found = set()
-        for anchor in self.records:
-            if anchor.parent_id is None and self._is_anchor(anchor, request):
-                per_group = [list(self._ways(anchor, group)) for group in request.groups]
-                for ways in product(*per_group):
-                    placing = tuple(part for way in ways for part in way)
-                    if self._holds_together(placing, request):
-                        found.add(_answer(placing))
-        return found
+        return set().union(*(self.answers_at(anchor, request) for anchor in self.records))
+
+    def anchors(self, request: Request) -> list[ProviderRecord]:
+        return [anchor for anchor in self.records if self.answers_at(anchor, request)]
+
+    def answers_at(self, anchor: ProviderRecord, request: Request) -> set[Answer]:
+        if anchor.parent_id is not None or not self._is_anchor(anchor, request):
+            return set()
+        per_group = [list(self._ways(anchor, group)) for group in request.groups]
+        placings = (tuple(part for way in ways for part in way) for ways in product(*per_group))
+        return {_answer(placing) for placing in placings if self._holds_together(placing, request)}
 
     def traits(self, record: ProviderRecord) -> set[str]:
         return {TRAITS[number] for number in record.trait_ids}

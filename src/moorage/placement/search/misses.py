@@ -12,6 +12,7 @@ from moorage.placement.fleet.view import View
 from moorage.placement.search.checks import Check, Kind
 from moorage.placement.search.order import utilisation
 from moorage.placement.search.plan import Plan
+from moorage.placement.search.together import Outcome
 
 
 class Shortfall(msgspec.Struct, frozen=True):
@@ -69,30 +70,39 @@ _SENTENCES = {
     Kind.MEMBER_OF: "not in aggregate {subject}",
     Kind.FORBIDDEN_AGGREGATES: "in aggregate {subject}",
     Kind.NOTHING_ASKED: "the group asks for nothing",
-    Kind.TOGETHER: "each condition is met, but by no combination of providers",
+    Kind.TOGETHER: "every condition is met by some provider, but no choice of providers meets them all",
+    Kind.ONE_PROVIDER_PER_TREE: "needs several providers of one tree, which this microversion does not show",
+    Kind.GROUP_POLICY: "too few providers to give each group one of its own",
+    Kind.SAME_SUBTREE: "the providers for {subject} are not in one subtree",
 }
 
 
 def nearest_misses(
-    plan: Plan, checks: list[Check], able: list[Mask], left: Mask, count: int
+    plan: Plan, checks: list[Check], able: list[Mask], combined: list[Outcome], count: int
 ) -> list[NearMiss]:
     """The trees that fail the fewest conditions, the emptiest first among equals."""
     view = plan.view
     failed = np.zeros(view.size, np.int64)
     for trees in able:
         failed += ~trees
+    left = combined[-1].in_order if combined else plan.anchors
     missing = np.flatnonzero(view.anchors & ~left)
     fullness = utilisation(view, plan.amounts)
     nearest = missing[np.lexsort((fullness[missing], failed[missing]))][:count]
-    return [_near_miss(view, checks, able, anchor) for anchor in nearest.tolist()]
+    misses = []
+    for anchor in nearest.tolist():
+        failures = list(_failures(view, checks, able, anchor)) or [_combined_failure(combined, anchor)]
+        slot = view.slots[anchor]
+        misses.append(NearMiss(view.fleet.uuids[slot], view.fleet.provider_names[slot], failures))
+    return misses
 
 
-def _near_miss(view: View, checks: list[Check], able: list[Mask], anchor: int) -> NearMiss:
-    slot = view.slots[anchor]
-    failures = list(_failures(view, checks, able, anchor))
-    if not failures:
-        failures.append(Failure(Kind.TOGETHER, None, ""))
-    return NearMiss(view.fleet.uuids[slot], view.fleet.provider_names[slot], failures)
+def _combined_failure(combined: list[Outcome], anchor: int) -> Failure:
+    """For a tree that meets every condition on single providers: the first that it fails between them."""
+    for outcome in combined:
+        if not outcome.in_order[anchor]:
+            return Failure(outcome.kind, None, outcome.subject)
+    return Failure(Kind.TOGETHER, None, "")
 
 
 def _failures(view: View, checks: list[Check], able: list[Mask], anchor: int) -> Iterator[Failure]:

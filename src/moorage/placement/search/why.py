@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -12,14 +11,10 @@ from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.slotset import Mask
 from moorage.placement.fleet.view import View, WholeView
 from moorage.placement.search.checks import Check, Kind, checks_of
-from moorage.placement.search.combine import Budget, Combiner
 from moorage.placement.search.misses import NearMiss, nearest_misses
-from moorage.placement.search.plan import Plan, anchors_for, check_names, plan_on
-from moorage.placement.search.request import GroupPolicy, Request
-
-MOST_TREES = 1000
-"""How many trees are searched for combinations before the counts become lower bounds."""
-STEPS = 100_000
+from moorage.placement.search.plan import anchors_for, check_names, plan_on
+from moorage.placement.search.request import Request
+from moorage.placement.search.together import Outcome, outcomes
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -61,42 +56,34 @@ def explain(fleet: Fleet, request: Request, misses: int = 5) -> Explanation:
     checks = checks_of(view, request)
     able = [check.trees(view) for check in checks]
     plan = plan_on(view, request)
-    funnel = list(_funnel(view, request, checks, able))
-    before = funnel[-1].left.trees if funnel else 0
-    rules = _between_providers(plan, before)
-    left = rules[-1].able if rules else plan.anchors
-    conditions = [*funnel, *(rule.condition for rule in rules)]
-    verdicts = [
-        *(Verdict(check, trees) for check, trees in zip(checks, able, strict=True)),
-        *(Verdict(rule.condition, rule.able) for rule in rules),
-    ]
+    combined = outcomes(plan)
+    conditions = list(_funnel(view, request, checks, able))
+    conditions += _between_providers(combined, conditions[-1].left.trees if conditions else 0)
+    left = combined[-1].in_order if combined else plan.anchors
     return Explanation(
-        total=Count(int(np.count_nonzero(view.anchors)), len(fleet)),
+        total=_everything(view),
         conditions=conditions,
         excludes_most=_excludes_most(conditions),
         trees_left=int(np.count_nonzero(left)),
-        near_misses=nearest_misses(
-            plan, checks, able, [(r.condition.kind, r.condition.subject, r.able) for r in rules], misses
-        ),
+        near_misses=nearest_misses(plan, checks, able, combined, misses),
     )
+
+
+def _everything(view: View) -> Count:
+    return Count(int(np.count_nonzero(view.anchors)), len(view.fleet))
 
 
 def _funnel(view: View, request: Request, checks: list[Check], able: list[Mask]) -> Iterator[Condition]:
     """The conditions on single providers: what each excludes alone, and what is left after each."""
-    total = Count(int(np.count_nonzero(view.anchors)), len(view.fleet))
     alive = view.root >= 0
     parts = _Parts(view, request)
     for check, trees in zip(checks, able, strict=True):
         parts.narrow(check, trees)
-        satisfied = int(np.count_nonzero(check.own & alive))
-        assert total.providers is not None
-        yield Condition(
-            check.kind,
-            check.suffix,
-            check.subject,
-            Count(total.trees - int(np.count_nonzero(trees)), total.providers - satisfied),
-            parts.left(check.suffix),
+        excluded = Count(
+            trees=int(np.count_nonzero(view.anchors & ~trees)),
+            providers=int(np.count_nonzero(alive & ~check.own)),
         )
+        yield Condition(check.kind, check.suffix, check.subject, excluded, parts.left(check.suffix))
 
 
 class _Parts:
@@ -142,52 +129,14 @@ class _Parts:
         return Count(int(np.count_nonzero(trees)), int(np.count_nonzero(providers)))
 
 
-@dataclass(slots=True)
-class _RuleOutcome:
-    condition: Condition
-    able: Mask
-    """The anchors left after this rule and those before it."""
-
-
-def _between_providers(plan: Plan) -> Iterator[_RuleOutcome]:
-    """The conditions on combinations, each tried alone and after the others."""
-    request = plan.request
-    free = replace(request, group_policy=None, same_subtrees=(), nested=True)
-    steps: list[tuple[Kind, str, Request, Request]] = []
-    in_order = free
-    if len(plan.picks) > 1:
-        steps.append((Kind.TOGETHER, "", free, free))
-    if not request.nested and plan.view.fleet.has_trees:
-        in_order = replace(in_order, nested=False)
-        steps.append((Kind.ONE_PROVIDER_PER_TREE, "", replace(free, nested=False), in_order))
-    if request.group_policy is GroupPolicy.ISOLATE and plan.isolated > 1:
-        in_order = replace(in_order, group_policy=GroupPolicy.ISOLATE)
-        alone = replace(free, group_policy=GroupPolicy.ISOLATE)
-        steps.append((Kind.GROUP_POLICY, GroupPolicy.ISOLATE.value, alone, in_order))
-    for subtree in request.same_subtrees:
-        in_order = replace(in_order, same_subtrees=(*in_order.same_subtrees, subtree))
-        alone = replace(free, same_subtrees=(subtree,))
-        steps.append((Kind.SAME_SUBTREE, ",".join(sorted(subtree)), alone, in_order))
-    before = int(np.count_nonzero(plan.anchors))
-    for kind, subject, alone, cumulative in steps:
-        by_itself, exact_alone = _combinable(replace(plan, request=alone))
-        together, exact = _combinable(replace(plan, request=cumulative))
-        excluded = before - int(np.count_nonzero(by_itself))
-        left = Count(int(np.count_nonzero(together)))
-        condition = Condition(kind, None, subject, Count(excluded), left, exact and exact_alone)
-        yield _RuleOutcome(condition, together)
-
-
-def _combinable(plan: Plan) -> tuple[Mask, bool]:
-    """The anchors that have at least one candidate; and whether all were tried."""
-    able = plan.lone_anchors()
-    others = np.flatnonzero(plan.anchors & ~plan.view.lone)
-    budget = Budget(STEPS)
-    combiner = Combiner(plan, budget)
-    for anchor in others[:MOST_TREES].tolist():
-        if next(combiner.candidates(anchor), None) is not None:
-            able[anchor] = True
-    return able, len(others) <= MOST_TREES and not budget.exhausted
+def _between_providers(combined: list[Outcome], before: int) -> Iterator[Condition]:
+    """The conditions on combinations, which rule out trees; `before` is how many were left for them."""
+    for outcome in combined:
+        possible = int(np.count_nonzero(outcome.alone))
+        left = Count(int(np.count_nonzero(outcome.in_order)))
+        yield Condition(outcome.kind, None, outcome.subject, Count(before - possible), left, outcome.exact)
+        if outcome.kind is Kind.TOGETHER:
+            before = possible
 
 
 def _excludes_most(conditions: list[Condition]) -> Condition | None:

@@ -1,0 +1,79 @@
+"""The conditions between the providers of a candidate, tried alone and one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from moorage.placement.fleet.slotset import Mask
+from moorage.placement.search.checks import Kind
+from moorage.placement.search.combine import Budget, Combiner
+from moorage.placement.search.plan import Plan
+from moorage.placement.search.request import GroupPolicy, Request
+
+MOST_TREES = 1000
+"""How many trees are searched for combinations; those beyond are taken to have one."""
+STEPS = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What one condition on combinations leaves, out of the anchors of the plan."""
+
+    kind: Kind
+    subject: str
+    alone: Mask
+    """The anchors that have a candidate if this is the only such condition."""
+    in_order: Mask
+    """The anchors that have one under this condition and those before it."""
+    exact: bool
+    """False if there were too many trees to try them all."""
+
+
+def outcomes(plan: Plan) -> list[Outcome]:
+    """One for each such condition that the request has, the mere adding up of amounts first."""
+    free = replace(plan.request, group_policy=None, same_subtrees=(), nested=True)
+    in_order = free
+    found = []
+    for kind, subject, alone in _conditions(plan, free):
+        in_order = _both(in_order, alone)
+        by_itself, exact_alone = _combinable(replace(plan, request=alone))
+        left, exact = _combinable(replace(plan, request=in_order))
+        found.append(Outcome(kind, subject, by_itself, left, exact and exact_alone))
+    return found
+
+
+def _conditions(plan: Plan, free: Request) -> Iterator[tuple[Kind, str, Request]]:
+    """Each condition with the request that has it as its only one."""
+    request = plan.request
+    if len(plan.picks) > 1:
+        yield Kind.TOGETHER, "", free
+    if not request.nested and plan.view.fleet.has_trees:
+        yield Kind.ONE_PROVIDER_PER_TREE, "", replace(free, nested=False)
+    if plan.isolated > 1:
+        yield Kind.GROUP_POLICY, GroupPolicy.ISOLATE.value, replace(free, group_policy=GroupPolicy.ISOLATE)
+    for subtree in request.same_subtrees:
+        yield Kind.SAME_SUBTREE, ",".join(sorted(subtree)), replace(free, same_subtrees=(subtree,))
+
+
+def _both(one: Request, other: Request) -> Request:
+    return replace(
+        one,
+        nested=one.nested and other.nested,
+        group_policy=one.group_policy or other.group_policy,
+        same_subtrees=one.same_subtrees + other.same_subtrees,
+    )
+
+
+def _combinable(plan: Plan) -> tuple[Mask, bool]:
+    """The anchors that have a candidate; and whether all were tried."""
+    able = plan.lone_anchors()
+    others = np.flatnonzero(plan.anchors & ~plan.view.lone)
+    budget = Budget(STEPS)
+    combiner = Combiner(plan, budget)
+    for anchor in others[:MOST_TREES].tolist():
+        able[anchor] = next(combiner.candidates(anchor), None) is not None or budget.exhausted
+    able[others[MOST_TREES:]] = True
+    return able, len(others) <= MOST_TREES and not budget.exhausted
