@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
 import typer
 
 from moorage.cli import settings
 from moorage.cli.errors import Commands
-from moorage.cli.settings import ConfigFiles
+from moorage.cli.options import ConfigFiles, Json
 from moorage.db import engine, migrate
 
 commands = Commands(
@@ -42,7 +41,7 @@ def sync(context: typer.Context) -> None:
 @database.command()
 def version(
     context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Show the schema that the database has, and the one that this release needs.
 

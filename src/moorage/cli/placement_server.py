@@ -12,7 +12,7 @@ from granian.log import LogLevels
 
 from moorage.cli import address, settings
 from moorage.cli.errors import CommandError, Commands
-from moorage.cli.settings import ConfigFiles
+from moorage.cli.options import ConfigFiles
 from moorage.core import log
 from moorage.db import engine, migrate
 from moorage.http.auth import Wsgi

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
-import typer
 from oslo_config import cfg
 
 from moorage.core import config
@@ -18,16 +16,6 @@ from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
 
 ENVIRONMENT = "MOORAGE_CONFIG"
 """Names the configuration files (separated by a colon) for programs without a command line of their own."""
-
-ConfigFiles = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--config-file",
-        metavar="FILE",
-        help=f"A configuration file; may be given more than once. Also named by {ENVIRONMENT}.",
-        show_default=False,
-    ),
-]
 
 DEFAULT_FILE = Path("/etc/moorage/moorage.conf")
 
