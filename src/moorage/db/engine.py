@@ -15,9 +15,7 @@ IMMEDIATE = "moorage_immediate"
 def connect(url: str, *, pool_size: int = 10, sqlite_synchronous: str = "FULL") -> Engine:
     if sa.make_url(url).get_backend_name() == "sqlite":
         return _sqlite(url, pool_size, sqlite_synchronous)
-    return sa.create_engine(
-        url, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=False, pool_recycle=1800
-    )
+    return sa.create_engine(url, pool_size=pool_size, max_overflow=pool_size, pool_recycle=1800)
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Engine:

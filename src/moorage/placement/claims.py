@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Row
 
 from moorage.core.clock import utcnow
+from moorage.db.among import among
 from moorage.db.tables.placement import allocations, consumer_types, consumers, inventories, providers
 from moorage.placement import feed
 from moorage.placement.errors import (
@@ -125,7 +126,7 @@ def _lock_consumers(connection: Connection, claims: Sequence[Claim]) -> dict[str
 def _existing_consumers(connection: Connection, uuids: list[str]) -> dict[str, _Held]:
     query = (
         sa.select(consumers.c.uuid, consumers.c.id, consumers.c.generation)
-        .where(consumers.c.uuid.in_(uuids))
+        .where(among(connection, consumers.c.uuid, uuids))
         .order_by(consumers.c.id)
         .with_for_update()
     )
@@ -159,7 +160,7 @@ def _make_consumer(connection: Connection, claim: Claim) -> _Held:
 def _amounts(connection: Connection, consumer_ids: Sequence[int]) -> dict[int, dict[Key, int]]:
     table = allocations
     query = sa.select(table.c.consumer_id, table.c.provider_id, table.c.class_id, table.c.used).where(
-        table.c.consumer_id.in_(consumer_ids)
+        among(connection, table.c.consumer_id, consumer_ids)
     )
     found: dict[int, dict[Key, int]] = defaultdict(dict)
     for consumer_id, provider_id, class_id, used in connection.execute(query):
@@ -176,9 +177,9 @@ def _lock_providers(
     query = (
         sa.select(providers.c.uuid, providers.c.id)
         .where(
-            providers.c.uuid.in_(uuids) | providers.c.id.in_(losing)
+            among(connection, providers.c.uuid, uuids) | among(connection, providers.c.id, losing)
             if losing
-            else providers.c.uuid.in_(uuids)
+            else among(connection, providers.c.uuid, uuids)
         )
         .order_by(providers.c.id)
         .with_for_update()
@@ -190,7 +191,11 @@ def _lock_providers(
 
 
 def _lock_ids(connection: Connection, provider_ids: set[int]) -> None:
-    query = sa.select(providers.c.id).where(providers.c.id.in_(provider_ids)).order_by(providers.c.id)
+    query = (
+        sa.select(providers.c.id)
+        .where(among(connection, providers.c.id, provider_ids))
+        .order_by(providers.c.id)
+    )
     connection.execute(query.with_for_update()).all()
 
 
@@ -209,7 +214,7 @@ class _Words:
 
 
 def _inventories(connection: Connection, provider_ids: set[int]) -> dict[Key, Row[tuple[object, ...]]]:
-    query = sa.select(inventories).where(inventories.c.provider_id.in_(provider_ids))
+    query = sa.select(inventories).where(among(connection, inventories.c.provider_id, provider_ids))
     return {(row.provider_id, row.class_id): row for row in connection.execute(query)}
 
 
@@ -251,7 +256,9 @@ def _write_allocations(
 ) -> None:
     emptied = [consumer.id for consumer in held.values() if consumer.amounts]
     if emptied:
-        connection.execute(sa.delete(allocations).where(allocations.c.consumer_id.in_(emptied)))
+        connection.execute(
+            sa.delete(allocations).where(among(connection, allocations.c.consumer_id, emptied))
+        )
     rows = [
         {
             "consumer_id": held[claim.consumer_uuid].id,
@@ -319,6 +326,6 @@ def _count_generations(connection: Connection, provider_ids: set[int]) -> None:
     if provider_ids:
         connection.execute(
             sa.update(providers)
-            .where(providers.c.id.in_(provider_ids))
+            .where(among(connection, providers.c.id, provider_ids))
             .values(generation=providers.c.generation + 1, updated_at=utcnow())
         )

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
+from moorage.db import bulk
 from moorage.db.tables.placement import changes
 
 
@@ -31,9 +32,9 @@ class Kind(IntEnum):
 
 
 def append(connection: Connection, kind: Kind, provider_ids: Iterable[int | None] = (None,)) -> None:
-    rows = [{"provider_id": provider_id, "kind": kind.value} for provider_id in provider_ids]
-    if rows:
-        connection.execute(sa.insert(changes), rows)
+    now = utcnow()
+    rows = [(provider_id, kind.value, now) for provider_id in provider_ids]
+    bulk.insert(connection, changes, ("provider_id", "kind", "at"), rows)
 
 
 def prune(connection: Connection, keep_seconds: int) -> int:

@@ -10,6 +10,7 @@ from moorage.placement.api import (
     classes,
     inventories,
     providers,
+    report,
     reshaper,
     root,
     traits,
@@ -160,5 +161,9 @@ ROUTES: tuple[R, ...] = (
                 takes_json=True,
             )
         },
+    ),
+    R(
+        "/moorage/v1/providers",
+        {"POST": E(report.put, "placement:moorage:report", takes_json=True)},
     ),
 )

@@ -181,8 +181,8 @@ class Fleet:
             self._set_traits(slot, ())
             self._set_aggregates(slot, ())
             self._unlink(slot)
-            del self._slot_by_uuid[self.uuids[slot]]
-            del self._slot_by_name[self.provider_names[slot]]
+            _forget(self._slot_by_uuid, self.uuids[slot], slot)
+            _forget(self._slot_by_name, self.provider_names[slot], slot)
             self._touch(slot)
             self.structure += 1
             self._free.append(slot)
@@ -193,8 +193,7 @@ class Fleet:
             self.structure += 1
             return self._new_slot(record)
         if self.provider_names[slot] != record.name:
-            if self._slot_by_name.get(self.provider_names[slot]) == slot:
-                del self._slot_by_name[self.provider_names[slot]]
+            _forget(self._slot_by_name, self.provider_names[slot], slot)
             self._slot_by_name[record.name] = slot
             self.provider_names[slot] = record.name
         self.generations[slot] = record.generation
@@ -307,6 +306,12 @@ class Fleet:
         for slot in slots:
             self.rows_of[slot][class_id] = row
             row += 1
+
+
+def _forget(slots: dict[str, int], key: str, slot: int) -> None:
+    """Drop an entry, unless another provider has taken the UUID or name over in the same batch."""
+    if slots.get(key) == slot:
+        del slots[key]
 
 
 def _shared(pool: dict[Value, Value], value: Value) -> Value:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
+from moorage.db.among import among
 from moorage.db.tables.placement import inventories, provider_traits, resource_classes, traits
 from moorage.placement import feed
 from moorage.placement.errors import ClassNotFound, NameExists, NameInUse, StandardName, TraitNotFound
@@ -52,11 +53,16 @@ def all_classes(connection: Connection) -> list[Name]:
     return [Name(row.id, row.name, row.updated_at) for row in rows]
 
 
+def all_class_ids(connection: Connection) -> dict[str, int]:
+    query = sa.select(resource_classes.c.name, resource_classes.c.id)
+    return dict(connection.execute(query).tuples().all())
+
+
 def class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     """Ids by name; an unknown name is an error."""
     wanted = set(names)
     table = resource_classes
-    query = sa.select(table.c.name, table.c.id).where(table.c.name.in_(wanted))
+    query = sa.select(table.c.name, table.c.id).where(among(connection, table.c.name, wanted))
     found = dict(connection.execute(query).tuples().all())
     for name in wanted - set(found):
         raise ClassNotFound(name)
@@ -81,7 +87,8 @@ def ensure_trait(connection: Connection, name: str) -> bool:
 
 
 def _ensure(connection: Connection, table: sa.Table, name: str) -> bool:
-    made = connection.execute(_insert_if_absent(connection, table).values(name=name)).rowcount == 1
+    insert = _insert_if_absent(connection, table).values(name=name).returning(table.c.id)
+    made = connection.execute(insert).scalar_one_or_none() is not None
     if made:
         feed.append(connection, feed.Kind.NAMES)
     return made
@@ -138,7 +145,7 @@ def list_traits(
 ) -> list[Name]:
     query = sa.select(traits).order_by(traits.c.id)
     if names is not None:
-        query = query.where(traits.c.name.in_(list(names)))
+        query = query.where(among(connection, traits.c.name, names))
     if prefix is not None:
         query = query.where(traits.c.name.startswith(prefix, autoescape=True))
     if associated is not None:

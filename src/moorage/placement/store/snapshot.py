@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.db.among import among
 from moorage.db.tables.placement import (
     inventories,
     provider_aggregates,
@@ -51,7 +52,7 @@ def read_names(connection: Connection, names: Names) -> None:
 
 def read_providers(connection: Connection, ids: Collection[int] | None = None) -> Iterator[ProviderRecord]:
     """Those with these ids that (still) exist; all of them for None."""
-    of = _inventories(connection, ids)
+    of = read_inventories(connection, ids)
     trait_ids = _pairs(connection, provider_traits.c.provider_id, provider_traits.c.trait_id, ids)
     aggregates = _pairs(
         connection, provider_aggregates.c.provider_id, provider_aggregates.c.aggregate_uuid, ids
@@ -65,7 +66,7 @@ def read_providers(connection: Connection, ids: Collection[int] | None = None) -
         providers.c.root_id,
         providers.c.updated_at,
     )
-    rows = connection.execute(_narrowed(query, providers.c.id, ids))
+    rows = connection.execute(_narrowed(connection, query, providers.c.id, ids))
     for provider_id, uuid, name, generation, parent_id, root_id, updated_at in rows:
         yield ProviderRecord(
             provider_id,
@@ -91,7 +92,7 @@ def read_usages(connection: Connection, ids: Collection[int]) -> list[Usage]:
             inventories.c.used,
         )
         .outerjoin_from(providers, inventories, inventories.c.provider_id == providers.c.id)
-        .where(providers.c.id.in_(ids))
+        .where(among(connection, providers.c.id, ids))
     )
     found: dict[int, Usage] = {}
     for provider_id, generation, updated_at, class_id, used in connection.execute(query):
@@ -103,8 +104,9 @@ def read_usages(connection: Connection, ids: Collection[int]) -> list[Usage]:
     return list(found.values())
 
 
-def _inventories(connection: Connection, ids: Collection[int] | None) -> dict[int, list[InventoryRecord]]:
-    query = _narrowed(sa.select(*_INVENTORY_COLUMNS), inventories.c.provider_id, ids)
+def read_inventories(connection: Connection, ids: Collection[int] | None) -> dict[int, list[InventoryRecord]]:
+    """By provider, in no order."""
+    query = _narrowed(connection, sa.select(*_INVENTORY_COLUMNS), inventories.c.provider_id, ids)
     found: dict[int, list[InventoryRecord]] = defaultdict(list)
     for provider_id, *values in connection.execute(query):
         found[provider_id].append(InventoryRecord(*values))
@@ -116,7 +118,7 @@ def _pairs(
 ) -> dict[int, tuple[Any, ...]]:
     """What each provider has, sorted, equal tuples being one object: most nodes of a fleet are alike."""
     found: dict[int, list[Any]] = defaultdict(list)
-    for provider_id, item in connection.execute(_narrowed(sa.select(owner, value), owner, ids)):
+    for provider_id, item in connection.execute(_narrowed(connection, sa.select(owner, value), owner, ids)):
         found[provider_id].append(item)
     shared: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     result = {}
@@ -127,5 +129,5 @@ def _pairs(
     return result
 
 
-def _narrowed(query: S, column: sa.Column[int], ids: Collection[int] | None) -> S:
-    return query if ids is None else query.where(column.in_(ids))
+def _narrowed(connection: Connection, query: S, column: sa.Column[int], ids: Collection[int] | None) -> S:
+    return query if ids is None else query.where(among(connection, column, ids))
