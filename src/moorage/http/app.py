@@ -12,8 +12,7 @@ import msgspec
 import sqlalchemy as sa
 
 from moorage.core.log import REQUEST_ID
-from moorage.http.call import Call
-from moorage.http.caller import Caller
+from moorage.http.call import JSON, Call
 from moorage.http.errors import HttpError
 from moorage.http.policy import Authorizer
 from moorage.http.reply import Reply
@@ -22,7 +21,6 @@ from moorage.http.version import Version, VersionRange
 
 LOG = logging.getLogger(__name__)
 S = TypeVar("S")
-JSON = "application/json"
 _CODES_SINCE: Version = (1, 23)
 
 
@@ -69,7 +67,7 @@ class Application(Generic[S]):
 
     def _responder(self, endpoint: Endpoint[S]) -> Callable[..., None]:
         def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
-            call = Call(request, params, request.context.version, Caller.from_environ(request.env))
+            call = Call(request, params, endpoint.body, endpoint.query)
             self._admit(endpoint, call)
             self._send(endpoint.handler(self._service, call), call.version, response)
 
@@ -78,10 +76,8 @@ class Application(Generic[S]):
     def _admit(self, endpoint: Endpoint[S], call: Call) -> None:
         if call.version < endpoint.since:
             raise HttpError(endpoint.before_that)
-        if endpoint.takes_json:
-            given = (call.request.content_type or "None").split(";")[0].strip()
-            if given != JSON:
-                raise HttpError(415, f"The media type {given} is not supported, use {JSON}")
+        if endpoint.reads_json:
+            call.require_json()
         if endpoint.gives_json and not call.request.client_accepts(JSON):
             raise HttpError(406, f"Only {JSON} is provided")
         if endpoint.policy is not None:

@@ -9,9 +9,10 @@ import falcon
 
 from moorage.http.caller import Caller
 from moorage.http.errors import HttpError
-from moorage.http.schema import Schema
+from moorage.http.schema import AnySchema
 from moorage.http.version import Version
 
+JSON = "application/json"
 MAX_BODY = 64 * 1024 * 1024
 
 
@@ -36,15 +37,21 @@ class Query:
 
 
 class Call:
-    __slots__ = ("_query", "caller", "params", "request", "version")
+    __slots__ = ("_body_schema", "_query", "_query_schema", "caller", "params", "request", "version")
 
     def __init__(
-        self, request: falcon.Request, params: dict[str, str], version: Version, caller: Caller
+        self,
+        request: falcon.Request,
+        params: dict[str, str],
+        body_schema: AnySchema | None = None,
+        query_schema: AnySchema | None = None,
     ) -> None:
         self.request = request
         self.params = params
-        self.version = version
-        self.caller = caller
+        self.version: Version = request.context.version
+        self.caller = Caller.from_environ(request.env)
+        self._body_schema = body_schema
+        self._query_schema = query_schema
         self._query: Query | None = None
 
     @property
@@ -53,14 +60,27 @@ class Call:
             self._query = Query(self.request.query_string)
         return self._query
 
+    def require_json(self) -> None:
+        given = (self.request.content_type or "None").split(";")[0].strip()
+        if given != JSON:
+            raise HttpError(415, f"The media type {given} is not supported, use {JSON}")
+
     def body(self) -> bytes:
         length = self.request.content_length or 0
         if length > MAX_BODY:
             raise HttpError(413, f"The body has {length} bytes; {MAX_BODY} are taken.")
         return self.request.bounded_stream.read()
 
-    def json(self, schema: Schema) -> Any:
-        return schema.load(self.body())
+    def json(self) -> Any:
+        """The body, decoded and checked against the route's schema at this version."""
+        assert self._body_schema is not None, "the route names no schema for its body"
+        return self._body_schema.at(self.version).load(self.body())
+
+    def checked_query(self) -> Query:
+        """The query string, after a look whether the route takes these parameters at this version."""
+        assert self._query_schema is not None, "the route names no schema for its query string"
+        self._query_schema.at(self.version).check_query(self.query.last)
+        return self.query
 
     def url(self, path: str) -> str:
         """`path` below the point where the service is mounted."""

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from moorage.http.call import Call
 from moorage.http.reply import Reply
+from moorage.http.schema import AnySchema
 from moorage.http.version import Version
 
 S = TypeVar("S")
@@ -31,8 +32,17 @@ class Endpoint(Generic[S]):
     since: Version = (0, 0)
     before_that: int = 404
     """The status below the version `since`."""
+    body: AnySchema | None = None
+    """What the body must look like; a route that has one takes JSON and nothing else."""
+    query: AnySchema | None = None
+    """What the query string may have."""
     takes_json: bool = False
+    """For a body that its handler checks by itself."""
     gives_json: bool = False
+
+    @property
+    def reads_json(self) -> bool:
+        return self.takes_json or self.body is not None
 
     @property
     def summary(self) -> str:

@@ -11,6 +11,8 @@ import msgspec
 from moorage.core.uuids import is_uuid_like
 from moorage.http.errors import HttpError
 
+Version = tuple[int, int]
+
 FORMATS = jsonschema.FormatChecker()
 
 
@@ -27,6 +29,13 @@ class Schema:
         self._fast = jsonschema_rs.validator_for(
             definition, formats={"uuid": is_uuid_like}, validate_formats=True
         )
+
+    def at(self, _version: Version) -> Schema:
+        """The same at every version; see `VersionedSchema`."""
+        return self
+
+    def newest(self) -> dict[str, Any]:
+        return self.definition
 
     def explain(self, instance: Any) -> str | None:
         """None if `instance` is valid, else a text that says what is wrong with it."""
@@ -56,3 +65,19 @@ class Schema:
         problem = self.explain(parameters)
         if problem is not None:
             raise HttpError(400, f"Invalid query string parameters: {problem}")
+
+
+class VersionedSchema:
+    """Schemas by the version that brought each; the newest that a request knows is taken."""
+
+    def __init__(self, definitions: dict[Version, dict[str, Any]]) -> None:
+        self._schemas = [(since, Schema(definitions[since])) for since in sorted(definitions, reverse=True)]
+
+    def at(self, version: Version) -> Schema:
+        return next(schema for since, schema in self._schemas if version >= since)
+
+    def newest(self) -> dict[str, Any]:
+        return self._schemas[0][1].definition
+
+
+AnySchema = Schema | VersionedSchema

@@ -28,7 +28,7 @@ from moorage.placement.service import PlacementService
 
 OPTIONS = (db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS)
 DEFAULT_FILE = "/etc/moorage/moorage.conf"
-_PUBLIC = frozenset({"", "/"})
+_PUBLIC = frozenset({"", "/", "/openapi.json"})
 
 
 def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi:

@@ -11,7 +11,6 @@ from moorage.core.clock import utcnow
 from moorage.http.call import Call
 from moorage.http.reply import Reply
 from moorage.http.version import Version
-from moorage.placement.api import schemas
 from moorage.placement.api.refusals import refusing
 from moorage.placement.errors import ProviderGenerationConflict
 from moorage.placement.service import PlacementService
@@ -35,7 +34,7 @@ def replace(service: PlacementService, call: Call) -> Reply:
     guarded = call.version >= GENERATION_SINCE
     with service.database.read() as connection:
         providers.find(connection, uuid)
-    data = call.json(schemas.SET_AGGREGATES.at(call.version))
+    data = call.json()
     wanted = data["aggregates"] if guarded else data
 
     def set_all(connection: Connection) -> Provider:

@@ -12,7 +12,6 @@ from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.http.version import Version
 from moorage.placement import claims
-from moorage.placement.api import schemas
 from moorage.placement.api.refusals import Refusals, refusing
 from moorage.placement.claims import ANY, Claim
 from moorage.placement.errors import (
@@ -75,7 +74,7 @@ def replace(service: PlacementService, call: Call) -> Reply:
     if not uuids.is_uuid_like(given):
         raise HttpError(400, f"Malformed consumer_uuid: {given}")
     uuid = uuids.normal(given)
-    data = call.json(schemas.SET_ALLOCATIONS.at(call.version))
+    data = call.json()
     claim = claim_from(service, uuid, data, call.version)
     not_found = f"Unable to allocate inventory for consumer {uuid}: "
     with refusing(_refusals(not_found)):
@@ -85,7 +84,7 @@ def replace(service: PlacementService, call: Call) -> Reply:
 
 def manage(service: PlacementService, call: Call) -> Reply:
     """Set the allocations of several consumers at once."""
-    data = call.json(schemas.MANAGE_ALLOCATIONS.at(call.version))
+    data = call.json()
     wanted = [claim_from(service, uuid, body, call.version) for uuid, body in data.items()]
     with refusing(_refusals("Unable to allocate inventory ")):
         service.database.transact(lambda connection: claims.replace(connection, wanted))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from moorage.core.clock import utcnow
 from moorage.http.call import Call
 from moorage.http.reply import Reply
-from moorage.placement.api import schemas
 from moorage.placement.api.queries import parsing
 from moorage.placement.search import parse
 from moorage.placement.search.candidates import find_candidates
@@ -15,7 +14,7 @@ from moorage.placement.service import PlacementService
 
 def index(service: PlacementService, call: Call) -> Reply:
     """List allocation candidates."""
-    schemas.LIST_CANDIDATES.at(call.version).check_query(call.query.last)
+    call.checked_query()
     with parsing():
         request = parse.candidates_request(call.query.pairs, call.version)
         with service.picture() as (fleet, encoder):

@@ -40,7 +40,7 @@ def show(service: PlacementService, call: Call) -> Reply:
 
 def create(service: PlacementService, call: Call) -> Reply:
     """Create a custom resource class."""
-    name = call.json(schemas.NAME_CLASS)["name"]
+    name = call.json()["name"]
     if not service.database.transact(lambda connection: names.ensure_class(connection, name)):
         raise HttpError(409, f"Conflicting resource class already exists: {name}")
     return Reply(201, headers=call.location(_path(name)))
@@ -59,10 +59,8 @@ def update(service: PlacementService, call: Call) -> Reply:
 
 
 def _rename(service: PlacementService, call: Call) -> Reply:
-    given = (call.request.content_type or "None").split(";")[0]
-    if given != "application/json":
-        raise HttpError(415, f"The media type {given} is not supported, use application/json")
-    old, new = call.params["name"], call.json(schemas.NAME_CLASS)["name"]
+    call.require_json()
+    old, new = call.params["name"], schemas.NAME_CLASS.load(call.body())["name"]
 
     def rename(connection: Connection) -> None:
         names.rename_class(connection, old, new)

@@ -12,7 +12,6 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.http.version import Version
-from moorage.placement.api import schemas
 from moorage.placement.api.refusals import CONCURRENT_UPDATE, refusing
 from moorage.placement.errors import (
     ClassNotFound,
@@ -50,7 +49,7 @@ def create(service: PlacementService, call: Call) -> Reply:
     """Add an inventory to a resource provider."""
     uuid = call.params["uuid"]
     _must_exist(service, uuid)
-    data = call.json(schemas.CREATE_INVENTORY)
+    data = call.json()
     class_name = data["resource_class"]
     new = Inventory.from_body(data)
     refused = f"Unable to create inventory for resource provider {uuid}: "
@@ -75,7 +74,7 @@ def update(service: PlacementService, call: Call) -> Reply:
     """Change the inventory of one resource class."""
     uuid, class_name = call.params["uuid"], call.params["resource_class"]
     _must_exist(service, uuid)
-    data = call.json(schemas.UPDATE_INVENTORY)
+    data = call.json()
     new = Inventory.from_body(data)
 
     def change(connection: Connection) -> Provider:
@@ -101,7 +100,7 @@ def replace(service: PlacementService, call: Call) -> Reply:
     """Set all inventories of a resource provider."""
     uuid = call.params["uuid"]
     _must_exist(service, uuid)
-    data = call.json(schemas.SET_INVENTORIES)
+    data = call.json()
     new = {name: Inventory.from_body(body) for name, body in data["inventories"].items()}
 
     def set_all(connection: Connection) -> Provider:

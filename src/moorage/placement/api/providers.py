@@ -10,7 +10,6 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.http.version import Version
-from moorage.placement.api import schemas
 from moorage.placement.api.queries import parsing
 from moorage.placement.api.refusals import (
     CANNOT_DELETE_PARENT,
@@ -42,7 +41,7 @@ _LINKS: tuple[tuple[Version, str], ...] = (
 
 def index(service: PlacementService, call: Call) -> Reply:
     """List resource providers."""
-    schemas.LIST_PROVIDERS.at(call.version).check_query(call.query.last)
+    call.checked_query()
     with parsing('Invalid trait(s) in "required" parameter: {error}'):
         filters = parse.provider_filters(call.query.pairs, call.version)
         with service.picture() as (fleet, _):
@@ -69,7 +68,7 @@ def index(service: PlacementService, call: Call) -> Reply:
 
 def create(service: PlacementService, call: Call) -> Reply:
     """Create a resource provider."""
-    data = call.json(schemas.CREATE_PROVIDER.at(call.version))
+    data = call.json()
     uuid = uuids.normal(data["uuid"]) if data.get("uuid") else uuids.generate()
     refused = f'Unable to create resource provider "{_plain(data["name"])}", {uuid}: '
     with (
@@ -101,7 +100,7 @@ def update(service: PlacementService, call: Call) -> Reply:
     uuid = call.params["uuid"]
     with service.database.read() as connection:
         providers.find(connection, uuid)
-    data = call.json(schemas.UPDATE_PROVIDER.at(call.version))
+    data = call.json()
     refused = f"Unable to save resource provider {uuid}: Object action update failed because: "
     with _duplicates(), refusing({ParentRefused: (400, refused + "{error}")}):
         provider = service.database.transact(lambda connection: _save(connection, uuid, data, call.version))

@@ -10,7 +10,6 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.placement import claims
-from moorage.placement.api import schemas
 from moorage.placement.api.allocations import claim_from
 from moorage.placement.api.refusals import CONCURRENT_UPDATE, PROVIDER_NOT_FOUND, refusing
 from moorage.placement.claims import Claim
@@ -31,7 +30,7 @@ from moorage.placement.store.providers import Provider
 
 def reshape(service: PlacementService, call: Call) -> Reply:
     """Replace inventories and allocations of several providers and consumers in one transaction."""
-    data = call.json(schemas.RESHAPE.at(call.version))
+    data = call.json()
     wanted = [claim_from(service, uuid, body, call.version) for uuid, body in data["allocations"].items()]
     with refusing(
         {

@@ -8,11 +8,14 @@ from moorage.placement.api import (
     allocations,
     candidates,
     classes,
+    insight,
     inventories,
+    openapi,
     providers,
     report,
     reshaper,
     root,
+    schemas,
     traits,
     usages,
 )
@@ -24,13 +27,15 @@ R = Route[PlacementService]
 RULE = "placement:"
 _PROJECT_READER = "rule:admin_or_project_reader_or_service_api"
 
-ROUTES: tuple[R, ...] = (
+API: tuple[R, ...] = (
     R("/", {"GET": E(root.home)}),
     R(
         "/resource_classes",
         {
             "GET": E(classes.index, f"{RULE}resource_classes:list", since=(1, 2), gives_json=True),
-            "POST": E(classes.create, f"{RULE}resource_classes:create", since=(1, 2), takes_json=True),
+            "POST": E(
+                classes.create, f"{RULE}resource_classes:create", since=(1, 2), body=schemas.NAME_CLASS
+            ),
         },
     ),
     R(
@@ -44,8 +49,13 @@ ROUTES: tuple[R, ...] = (
     R(
         "/resource_providers",
         {
-            "GET": E(providers.index, f"{RULE}resource_providers:list", gives_json=True),
-            "POST": E(providers.create, f"{RULE}resource_providers:create", takes_json=True),
+            "GET": E(
+                providers.index,
+                f"{RULE}resource_providers:list",
+                query=schemas.LIST_PROVIDERS,
+                gives_json=True,
+            ),
+            "POST": E(providers.create, f"{RULE}resource_providers:create", body=schemas.CREATE_PROVIDER),
         },
     ),
     R(
@@ -53,15 +63,23 @@ ROUTES: tuple[R, ...] = (
         {
             "GET": E(providers.show, f"{RULE}resource_providers:show", gives_json=True),
             "DELETE": E(providers.delete, f"{RULE}resource_providers:delete"),
-            "PUT": E(providers.update, f"{RULE}resource_providers:update", takes_json=True),
+            "PUT": E(providers.update, f"{RULE}resource_providers:update", body=schemas.UPDATE_PROVIDER),
         },
     ),
     R(
         "/resource_providers/{uuid}/inventories",
         {
             "GET": E(inventories.index, f"{RULE}resource_providers:inventories:list", gives_json=True),
-            "POST": E(inventories.create, f"{RULE}resource_providers:inventories:create", takes_json=True),
-            "PUT": E(inventories.replace, f"{RULE}resource_providers:inventories:update", takes_json=True),
+            "POST": E(
+                inventories.create,
+                f"{RULE}resource_providers:inventories:create",
+                body=schemas.CREATE_INVENTORY,
+            ),
+            "PUT": E(
+                inventories.replace,
+                f"{RULE}resource_providers:inventories:update",
+                body=schemas.SET_INVENTORIES,
+            ),
             "DELETE": E(
                 inventories.clear,
                 f"{RULE}resource_providers:inventories:delete",
@@ -74,7 +92,11 @@ ROUTES: tuple[R, ...] = (
         "/resource_providers/{uuid}/inventories/{resource_class}",
         {
             "GET": E(inventories.show, f"{RULE}resource_providers:inventories:show", gives_json=True),
-            "PUT": E(inventories.update, f"{RULE}resource_providers:inventories:update", takes_json=True),
+            "PUT": E(
+                inventories.update,
+                f"{RULE}resource_providers:inventories:update",
+                body=schemas.UPDATE_INVENTORY,
+            ),
             "DELETE": E(inventories.delete, f"{RULE}resource_providers:inventories:delete"),
         },
     ),
@@ -92,7 +114,7 @@ ROUTES: tuple[R, ...] = (
                 aggregates.replace,
                 f"{RULE}resource_providers:aggregates:update",
                 since=(1, 1),
-                takes_json=True,
+                body=schemas.SET_AGGREGATES,
             ),
         },
     ),
@@ -107,28 +129,53 @@ ROUTES: tuple[R, ...] = (
                 traits.of_provider, f"{RULE}resource_providers:traits:list", since=(1, 6), gives_json=True
             ),
             "PUT": E(
-                traits.replace, f"{RULE}resource_providers:traits:update", since=(1, 6), takes_json=True
+                traits.replace,
+                f"{RULE}resource_providers:traits:update",
+                since=(1, 6),
+                body=schemas.SET_TRAITS,
             ),
             "DELETE": E(traits.clear, f"{RULE}resource_providers:traits:delete", since=(1, 6)),
         },
     ),
     R(
         "/allocations",
-        {"POST": E(allocations.manage, f"{RULE}allocations:manage", since=(1, 13), takes_json=True)},
+        {
+            "POST": E(
+                allocations.manage,
+                f"{RULE}allocations:manage",
+                since=(1, 13),
+                body=schemas.MANAGE_ALLOCATIONS,
+            )
+        },
     ),
     R(
         "/allocations/{consumer_uuid}",
         {
             "GET": E(allocations.of_consumer, f"{RULE}allocations:list", gives_json=True),
-            "PUT": E(allocations.replace, f"{RULE}allocations:update", takes_json=True),
+            "PUT": E(allocations.replace, f"{RULE}allocations:update", body=schemas.SET_ALLOCATIONS),
             "DELETE": E(allocations.delete, f"{RULE}allocations:delete"),
         },
     ),
     R(
         "/allocation_candidates",
-        {"GET": E(candidates.index, f"{RULE}allocation_candidates:list", since=(1, 10), gives_json=True)},
+        {
+            "GET": E(
+                candidates.index,
+                f"{RULE}allocation_candidates:list",
+                since=(1, 10),
+                query=schemas.LIST_CANDIDATES,
+                gives_json=True,
+            )
+        },
     ),
-    R("/traits", {"GET": E(traits.index, f"{RULE}traits:list", since=(1, 6), gives_json=True)}),
+    R(
+        "/traits",
+        {
+            "GET": E(
+                traits.index, f"{RULE}traits:list", since=(1, 6), query=schemas.LIST_TRAITS, gives_json=True
+            )
+        },
+    ),
     R(
         "/traits/{name}",
         {
@@ -146,6 +193,7 @@ ROUTES: tuple[R, ...] = (
                 check=_PROJECT_READER,
                 target=usages.project_named,
                 since=(1, 9),
+                query=schemas.LIST_USAGES,
                 gives_json=True,
             )
         },
@@ -158,12 +206,13 @@ ROUTES: tuple[R, ...] = (
                 f"{RULE}reshaper:reshape",
                 check="rule:service_api",
                 since=(1, 30),
-                takes_json=True,
+                body=schemas.RESHAPE,
             )
         },
     ),
-    R(
-        "/moorage/v1/providers",
-        {"POST": E(report.put, "placement:moorage:report", takes_json=True)},
-    ),
+    R("/moorage/v1/providers", {"POST": E(report.put, f"{RULE}moorage:report", takes_json=True)}),
+    R("/moorage/v1/why", {"GET": E(insight.why, f"{RULE}moorage:why", gives_json=True)}),
+    R("/moorage/v1/capacity", {"GET": E(insight.capacity, f"{RULE}moorage:capacity", gives_json=True)}),
 )
+
+ROUTES = (*API, openapi.route(API))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.http.schema import Schema
-from moorage.http.version import Version
+from moorage.http.schema import Schema, VersionedSchema
 from moorage.placement.store.inventories import MAX_INT
 
 Json = dict[str, Any]
@@ -29,19 +28,6 @@ _AMOUNTS: Json = {
 }
 
 
-class Versioned:
-    """Schemas by the version that brought each; the newest that a request knows is taken."""
-
-    def __init__(self, definitions: dict[Version, Json]) -> None:
-        self._schemas = [(since, Schema(definitions[since])) for since in sorted(definitions, reverse=True)]
-
-    def at(self, version: Version) -> Schema:
-        return next(schema for since, schema in self._schemas if version >= since)
-
-    def newest(self) -> Json:
-        return self._schemas[0][1].definition
-
-
 def _object(properties: Json, required: tuple[str, ...] = (), **more: Any) -> Json:
     body = {"type": "object", "properties": properties, "additionalProperties": False, **more}
     return {**body, "required": list(required)} if required else body
@@ -51,13 +37,13 @@ def _object(properties: Json, required: tuple[str, ...] = (), **more: Any) -> Js
 
 _NAME: Json = {"type": "string", "maxLength": 200}
 _PARENT: Json = {"anyOf": [_UUID, {"type": "null"}]}
-CREATE_PROVIDER = Versioned(
+CREATE_PROVIDER = VersionedSchema(
     {
         (1, 0): _object({"name": _NAME, "uuid": _UUID}, ("name",)),
         (1, 14): _object({"name": _NAME, "uuid": _UUID, "parent_provider_uuid": _PARENT}, ("name",)),
     }
 )
-UPDATE_PROVIDER = Versioned(
+UPDATE_PROVIDER = VersionedSchema(
     {
         (1, 0): _object({"name": _NAME}, ("name",)),
         (1, 14): _object({"name": _NAME, "parent_provider_uuid": _PARENT}, ("name",)),
@@ -68,7 +54,7 @@ _LIST_1_3 = {**_LIST_1_0, "member_of": _STRING}
 _LIST_1_4 = {**_LIST_1_3, "resources": _STRING}
 _LIST_1_14 = {**_LIST_1_4, "in_tree": _UUID}
 _LIST_1_18 = {**_LIST_1_14, "required": _STRING}
-LIST_PROVIDERS = Versioned(
+LIST_PROVIDERS = VersionedSchema(
     {
         (1, 0): _object(_LIST_1_0),
         (1, 3): _object(_LIST_1_3),
@@ -109,7 +95,7 @@ SET_INVENTORIES = Schema(_SET_INVENTORIES)
 # ---------------------------------------------------------------- aggregates, traits, classes
 
 _AGGREGATES: Json = {"type": "array", "items": _UUID, "uniqueItems": True}
-SET_AGGREGATES = Versioned(
+SET_AGGREGATES = VersionedSchema(
     {
         (1, 1): _AGGREGATES,
         (1, 19): _object(
@@ -170,7 +156,7 @@ _CLAIM_1_38 = _object(
     {**_DELETABLE, **_CONSUMER_GENERATION, **_MAPPINGS, **_TYPE},
     (*_NEEDED, "consumer_generation", "consumer_type"),
 )
-SET_ALLOCATIONS = Versioned(
+SET_ALLOCATIONS = VersionedSchema(
     {
         (1, 0): _object({"allocations": _CLAIM_LIST}, ("allocations",)),
         (1, 8): _object({"allocations": _CLAIM_LIST, **_OWNER}, _NEEDED),
@@ -191,7 +177,7 @@ def _by_consumer(claim: Json, least: int = 1) -> Json:
     }
 
 
-MANAGE_ALLOCATIONS = Versioned(
+MANAGE_ALLOCATIONS = VersionedSchema(
     {
         (1, 13): _by_consumer(_object(_DELETABLE, _NEEDED)),
         (1, 28): _by_consumer(_CLAIM_1_28),
@@ -213,14 +199,14 @@ def _reshape(claim: Json) -> Json:
     )
 
 
-RESHAPE = Versioned(
+RESHAPE = VersionedSchema(
     {(1, 30): _reshape(_CLAIM_1_28), (1, 34): _reshape(_CLAIM_1_34), (1, 38): _reshape(_CLAIM_1_38)}
 )
 
 # ---------------------------------------------------------------- usages, candidates
 
 _USAGES: Json = {"project_id": _ID, "user_id": _ID}
-LIST_USAGES = Versioned(
+LIST_USAGES = VersionedSchema(
     {
         (1, 9): _object(_USAGES, ("project_id",)),
         (1, 38): _object(
@@ -249,7 +235,7 @@ _LIMIT: Json = {
 _GROUPED: Json = {**_LIMIT, "group_policy": {"type": "string", "enum": ["none", "isolate"]}}
 _RESOURCES: Json = {"resources": _STRING}
 _KINDS = ("resources", "required", "member_of")
-LIST_CANDIDATES = Versioned(
+LIST_CANDIDATES = VersionedSchema(
     {
         (1, 10): _object(_RESOURCES, ("resources",)),
         (1, 16): _object({**_RESOURCES, **_LIMIT}, ("resources",)),

@@ -22,7 +22,7 @@ from moorage.placement.store.providers import Provider
 
 def index(service: PlacementService, call: Call) -> Reply:
     """List traits."""
-    schemas.LIST_TRAITS.check_query(call.query.last)
+    call.checked_query()
     filters: dict[str, Any] = _name_filter(call.query.get("name"))
     associated = call.query.get("associated")
     if associated is not None:
@@ -92,7 +92,7 @@ def of_provider(service: PlacementService, call: Call) -> Reply:
 
 def replace(service: PlacementService, call: Call) -> Reply:
     """Set the traits of a resource provider."""
-    data = call.json(schemas.SET_TRAITS)
+    data = call.json()
 
     def set_all(connection: Connection) -> tuple[Provider, list[Name]]:
         provider = providers.lock(connection, call.params["uuid"])

@@ -8,7 +8,6 @@ from moorage.core.clock import utcnow
 from moorage.http.call import Call
 from moorage.http.reply import Reply
 from moorage.http.version import Version
-from moorage.placement.api import schemas
 from moorage.placement.service import PlacementService
 from moorage.placement.store import allocations, providers
 
@@ -26,7 +25,7 @@ def of_provider(service: PlacementService, call: Call) -> Reply:
 
 def of_project(service: PlacementService, call: Call) -> Reply:
     """Show what a project, or one user of it, uses in all."""
-    schemas.LIST_USAGES.at(call.version).check_query(call.query.last)
+    call.checked_query()
     project_id, user_id = call.query.last["project_id"], call.query.get("user_id")
     usages: dict[str, Any]
     if call.version < TYPES_SINCE:

@@ -9,7 +9,8 @@ from itertools import islice
 import numpy as np
 
 from moorage.placement.fleet.fleet import Fleet
-from moorage.placement.search.combine import Budget, Combiner
+from moorage.placement.search.budget import Budget
+from moorage.placement.search.combine import Combiner
 from moorage.placement.search.order import in_order
 from moorage.placement.search.plan import Plan, make_plan
 from moorage.placement.search.request import Request

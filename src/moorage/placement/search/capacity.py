@@ -11,7 +11,8 @@ import numpy as np
 from moorage.placement.fleet.column import Amounts
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.view import View
-from moorage.placement.search.combine import Budget, Combiner
+from moorage.placement.search.budget import Budget
+from moorage.placement.search.combine import Combiner
 from moorage.placement.search.plan import Plan, make_plan
 from moorage.placement.search.request import Request
 from moorage.placement.search.result import Candidate

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from moorage.placement.fleet.fleet import Fleet
+from moorage.placement.search.budget import Allowance, Budget
 from moorage.placement.search.plan import Pick, Plan
 from moorage.placement.search.result import Candidate
 from moorage.placement.search.rules import (
@@ -19,30 +20,6 @@ from moorage.placement.search.rules import (
     SharedCapacity,
     TraitsBetweenThem,
 )
-
-LEAST_STEPS = 1000
-
-
-class Budget:
-    """How many more choices may be tried; one tree may use up a quarter of what is left."""
-
-    def __init__(self, steps: int | None) -> None:
-        self._left = steps
-        self.exhausted = False
-
-    def share(self) -> int | None:
-        """What one tree may spend, so that a hopeless tree does not hide the others."""
-        return None if self._left is None else max(self._left // 4, LEAST_STEPS)
-
-    def spend(self, share: int | None) -> int | None:
-        """One step from a share; answers what is left of it, 0 if the search has to end."""
-        if self._left is None or share is None:
-            return None
-        self._left -= 1
-        if self._left < 0 or share <= 1:
-            self.exhausted = True
-            return 0
-        return share - 1
 
 
 class Combiner:
@@ -67,7 +44,7 @@ class Combiner:
             return
         rules = self._rules(picks, choices)
         if all(rule.satisfiable() for rule in rules):
-            yield from _Assignment(self._fleet, picks, choices, rules, self._budget).complete()
+            yield from _Assignment(self._fleet, picks, choices, rules, self._budget.allowance()).complete()
 
     def _options(self, anchor: int) -> list[list[int]]:
         """By pick: the slots of the providers that would do."""
@@ -120,25 +97,24 @@ class _Assignment:
         picks: Sequence[Pick],
         choices: Sequence[Sequence[int]],
         rules: Sequence[Rule],
-        budget: Budget,
+        allowance: Allowance,
     ) -> None:
         self._fleet = fleet
         self._picks = picks
         self._choices = choices
         self._rules = rules
-        self._budget = budget
-        self._share = budget.share()
+        self._allowance = allowance
         self._chosen: list[int] = []
 
     def complete(self) -> Iterator[Candidate]:
         """Extend the choices made so far in every way that the rules allow."""
         depth = len(self._chosen)
         if depth == len(self._picks):
+            self._allowance.earn()
             yield self._candidate()
             return
         for slot in self._choices[depth]:
-            self._share = self._budget.spend(self._share)
-            if self._share == 0:
+            if not self._allowance.spend():
                 return
             if all(rule.allows(self._chosen, slot) for rule in self._rules):
                 self._chosen.append(slot)

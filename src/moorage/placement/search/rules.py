@@ -83,10 +83,13 @@ class SharedCapacity(Rule):
                         room[slot] = column.room(fleet.rows_of[slot][class_id])
 
     def satisfiable(self) -> bool:
-        return all(
-            sum(room.values()) >= sum(needs.get(class_id, 0) for needs in self._needs)
-            for class_id, room in self._room.items()
-        )
+        """Whether all of it fits somewhere, and so do that many pieces of the smallest size."""
+        for class_id, room in self._room.items():
+            pieces = [needs[class_id] for needs in self._needs if class_id in needs]
+            smallest = min(pieces)
+            if sum(room.values()) < sum(pieces) or sum(n // smallest for n in room.values()) < len(pieces):
+                return False
+        return True
 
     def allows(self, chosen: Sequence[int], slot: int) -> bool:
         if slot not in chosen:

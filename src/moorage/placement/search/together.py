@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from moorage.placement.fleet.slotset import Mask
+from moorage.placement.search.budget import Budget
 from moorage.placement.search.checks import Kind
-from moorage.placement.search.combine import Budget, Combiner
+from moorage.placement.search.combine import Combiner
 from moorage.placement.search.plan import Plan
 from moorage.placement.search.request import GroupPolicy, Request
 
