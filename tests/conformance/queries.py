@@ -13,6 +13,7 @@ CANDIDATES = "/allocation_candidates"
 PROVIDERS = "/resource_providers"
 NOBODY = "5c5a60f8-7de4-4b4c-9f53-bd9ee3e5e0a0"
 NEWEST = 39
+GROUP_KEYS = ("resources", "required", "member_of", "in_tree")
 
 Pairs = tuple[tuple[str, str], ...]
 Draw = st.DrawFn
@@ -31,6 +32,15 @@ class Query:
     @property
     def limit(self) -> bool:
         return any(key == "limit" for key, _ in self.pairs)
+
+    @property
+    def plain_classes(self) -> set[str]:
+        """The classes of the group without a suffix."""
+        return set[str]().union(*(_classes(value) for key, value in self.pairs if key == "resources"))
+
+    @property
+    def granular(self) -> bool:
+        return any(key.startswith(GROUP_KEYS) and key not in GROUP_KEYS for key, _ in self.pairs)
 
     def without_limit(self) -> Query:
         return replace(self, pairs=tuple((key, value) for key, value in self.pairs if key != "limit"))
@@ -147,10 +157,10 @@ def steer_clear(query: Query) -> Query:
     Where the plain group and a granular one ask for the same class, and `group_policy` is not `none`, it
     adds up amounts in objects that its candidates share, so that they grow from candidate to candidate.
     """
-    asked = [(key, _classes(value)) for key, value in query.pairs if key.startswith("resources")]
-    plain = set[str]().union(*(classes for key, classes in asked if key == "resources"))
-    granular = set[str]().union(*(classes for key, classes in asked if key != "resources"))
-    if not plain & granular:
+    granular = set[str]().union(
+        *(_classes(value) for key, value in query.pairs if key.startswith("resources") and key != "resources")
+    )
+    if not query.plain_classes & granular:
         return query
     kept = tuple((key, value) for key, value in query.pairs if key != "group_policy")
     return replace(query, pairs=(*kept, ("group_policy", "none")))
