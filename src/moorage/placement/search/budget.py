@@ -28,17 +28,17 @@ class Allowance:
         self._left = 0 if budget.left is None else max(budget.left // 4, LEAST_STEPS)
         self._spent = 0
 
-    def spend(self) -> bool:
-        """Take one step; False if the search of this tree has to end."""
+    def spend(self, steps: int) -> bool:
+        """Take some steps; False if the search of this tree has to end."""
         budget = self._budget
         if budget.left is None:
             return True
         if self._left <= 0 or budget.left <= 0:
             budget.exhausted = True
             return False
-        self._left -= 1
-        budget.left -= 1
-        self._spent += 1
+        self._left -= steps
+        budget.left -= steps
+        self._spent += steps
         return True
 
     def earn(self) -> None:

@@ -67,7 +67,7 @@ class Combiner:
         if plan.isolated > 1:
             rules.append(SeparateProviders(picks, choices))
         if not plan.request.nested and fleet.has_trees:
-            rules.append(OneProviderPerTree(fleet))
+            rules.append(OneProviderPerTree(fleet, picks))
         if self._contested:
             rules.append(SharedCapacity(fleet, picks, choices, self._contested))
         if self._traits:
@@ -99,40 +99,42 @@ class _Assignment:
         rules: Sequence[Rule],
         allowance: Allowance,
     ) -> None:
-        self._fleet = fleet
-        self._picks = picks
         self._choices = choices
         self._rules = rules
         self._allowance = allowance
         self._chosen: list[int] = []
+        class_name = fleet.names.class_name
+        self._needs = [
+            (pick.suffix, [(class_name(number), amount) for number, amount in pick.needs.items()])
+            for pick in picks
+        ]
 
     def complete(self) -> Iterator[Candidate]:
         """Extend the choices made so far in every way that the rules allow."""
         depth = len(self._chosen)
-        if depth == len(self._picks):
+        if depth == len(self._choices):
             self._allowance.earn()
             yield self._candidate()
             return
-        for slot in self._choices[depth]:
-            if not self._allowance.spend():
-                return
-            if all(rule.allows(self._chosen, slot) for rule in self._rules):
-                self._chosen.append(slot)
-                yield from self.complete()
-                self._chosen.pop()
+        slots = self._choices[depth]
+        if not self._allowance.spend(len(slots)):
+            return
+        for rule in self._rules:
+            slots = rule.narrow(self._chosen, slots)
+        for slot in slots:
+            self._chosen.append(slot)
+            yield from self.complete()
+            self._chosen.pop()
 
     def _candidate(self) -> Candidate:
-        class_name = self._fleet.names.class_name
         allocations: dict[int, dict[str, int]] = {}
         mappings: dict[str, list[int]] = {}
-        for pick, slot in zip(self._picks, self._chosen, strict=True):
-            providers = mappings.setdefault(pick.suffix, [])
+        for (suffix, needs), slot in zip(self._needs, self._chosen, strict=True):
+            providers = mappings.setdefault(suffix, [])
             if slot not in providers:
                 providers.append(slot)
-            if not pick.needs:
-                continue
-            resources = allocations.setdefault(slot, {})
-            for class_id, amount in pick.needs.items():
-                name = class_name(class_id)
-                resources[name] = resources.get(name, 0) + amount
+            if needs:
+                resources = allocations.setdefault(slot, {})
+                for name, amount in needs:
+                    resources[name] = resources.get(name, 0) + amount
         return Candidate(allocations, mappings)

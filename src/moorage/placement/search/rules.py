@@ -1,8 +1,8 @@
 """The rules that hold between the providers of one candidate.
 
-Each rule sees the providers chosen so far, in the order of the picks, and says whether one more may
-join them. A rule may allow a choice that turns out bad later, but never the other way round; once all
-picks are made, what every rule allowed at every step keeps all rules.
+Each rule sees the providers chosen so far, in the order of the picks, and says which ones may be next. A
+rule may let a choice pass that turns out bad later, but never the other way round; once all picks are
+made, what every rule let pass at every step keeps all rules.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ class Rule(ABC):
         return True
 
     @abstractmethod
-    def allows(self, chosen: Sequence[int], slot: int) -> bool:
-        """Whether the next pick, the one with number len(chosen), may go to this slot."""
+    def narrow(self, chosen: Sequence[int], slots: Sequence[int]) -> Sequence[int]:
+        """Which of these slots the next pick, the one with number len(chosen), may go to."""
 
 
 class SeparateProviders(Rule):
@@ -37,31 +37,33 @@ class SeparateProviders(Rule):
         self._choices = choices
 
     def satisfiable(self) -> bool:
-        places = {
-            slot
-            for granular, slots in zip(self._granular, self._choices, strict=True)
-            if granular
-            for slot in slots
-        }
+        places: set[int] = set()
+        for granular, slots in zip(self._granular, self._choices, strict=True):
+            if granular:
+                places.update(slots)
         return len(places) >= sum(self._granular)
 
-    def allows(self, chosen: Sequence[int], slot: int) -> bool:
-        if slot not in chosen or not self._granular[len(chosen)]:
-            return True
-        return not any(
-            taken == slot and granular for taken, granular in zip(chosen, self._granular, strict=False)
-        )
+    def narrow(self, chosen: Sequence[int], slots: Sequence[int]) -> Sequence[int]:
+        if not self._granular[len(chosen)]:
+            return slots
+        taken = {slot for slot, granular in zip(chosen, self._granular, strict=False) if granular}
+        return [slot for slot in slots if slot not in taken]
 
 
 class OneProviderPerTree(Rule):
-    """Below microversion 1.29 a client knows no trees: it sees at most one provider of each."""
+    """Below microversion 1.29 a client knows no trees: it gets resources of one provider of each."""
 
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
+    def __init__(self, fleet: Fleet, picks: Sequence[Pick]) -> None:
+        self._root_of = fleet.root_of
+        self._counts = [bool(pick.needs) for pick in picks]
 
-    def allows(self, chosen: Sequence[int], slot: int) -> bool:
-        root = self._fleet.root_of(slot)
-        return all(taken == slot or self._fleet.root_of(taken) != root for taken in chosen)
+    def narrow(self, chosen: Sequence[int], slots: Sequence[int]) -> Sequence[int]:
+        if not self._counts[len(chosen)]:
+            return slots
+        taken = {
+            self._root_of(slot): slot for slot, counts in zip(chosen, self._counts, strict=False) if counts
+        }
+        return [slot for slot in slots if taken.get(self._root_of(slot), slot) == slot]
 
 
 class SharedCapacity(Rule):
@@ -91,18 +93,18 @@ class SharedCapacity(Rule):
                 return False
         return True
 
-    def allows(self, chosen: Sequence[int], slot: int) -> bool:
-        if slot not in chosen:
-            return True
-        for class_id, amount in self._needs[len(chosen)].items():
-            taken = sum(
-                needs.get(class_id, 0)
-                for place, needs in zip(chosen, self._needs, strict=False)
-                if place == slot
-            )
-            if taken + amount > self._room[class_id][slot]:
-                return False
-        return True
+    def narrow(self, chosen: Sequence[int], slots: Sequence[int]) -> Sequence[int]:
+        needs = self._needs[len(chosen)]
+        if not needs:
+            return slots
+        return [slot for slot in slots if slot not in chosen or self._has_room(chosen, slot, needs)]
+
+    def _has_room(self, chosen: Sequence[int], slot: int, needs: Mapping[int, int]) -> bool:
+        meeting = [held for place, held in zip(chosen, self._needs, strict=False) if place == slot]
+        return all(
+            sum(held.get(class_id, 0) for held in meeting) + amount <= self._room[class_id][slot]
+            for class_id, amount in needs.items()
+        )
 
 
 class TraitsBetweenThem(Rule):
@@ -127,15 +129,15 @@ class TraitsBetweenThem(Rule):
     def satisfiable(self) -> bool:
         return self._later[0] == self._all
 
-    def allows(self, chosen: Sequence[int], slot: int) -> bool:
+    def narrow(self, chosen: Sequence[int], slots: Sequence[int]) -> Sequence[int]:
         depth = len(chosen)
         if not self._counts[depth]:
-            return True
-        bits = self._satisfied[slot] | self._later[depth + 1]
+            return slots
+        bits = self._later[depth + 1]
         for place, counts in zip(chosen, self._counts, strict=False):
             if counts:
                 bits |= self._satisfied[place]
-        return bits == self._all
+        return [slot for slot in slots if bits | self._satisfied[slot] == self._all]
 
 
 class SameSubtree(Rule):
@@ -152,14 +154,18 @@ class SameSubtree(Rule):
             self._later.insert(0, self._later[0].union(slots) if named else self._later[0])
         self._lines: dict[int, frozenset[int]] = {}
 
-    def allows(self, chosen: Sequence[int], slot: int) -> bool:
+    def narrow(self, chosen: Sequence[int], slots: Sequence[int]) -> Sequence[int]:
         depth = len(chosen)
         if not self._named[depth]:
-            return True
+            return slots
         together = {place for place, named in zip(chosen, self._named, strict=False) if named}
-        together.add(slot)
-        common = frozenset.intersection(*(self._line(place) for place in together))
-        return not common.isdisjoint(together) or not common.isdisjoint(self._later[depth + 1])
+        tops = together | self._later[depth + 1]
+        lines = [self._line(place) for place in together]
+        return [slot for slot in slots if self._have_top(slot, lines, tops)]
+
+    def _have_top(self, slot: int, lines: Sequence[frozenset[int]], tops: set[int]) -> bool:
+        common = self._line(slot).intersection(*lines)
+        return slot in common or not common.isdisjoint(tops)
 
     def _line(self, slot: int) -> frozenset[int]:
         """The slot with its ancestors."""
