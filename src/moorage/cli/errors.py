@@ -19,7 +19,13 @@ class Commands(typer.Typer):
     """A group of commands that share our manners: help by default, and plain words for expected errors."""
 
     def __init__(self, *, help: str) -> None:
-        super().__init__(help=help, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+        super().__init__(
+            help=help,
+            no_args_is_help=True,
+            add_completion=False,
+            rich_markup_mode=None,
+            pretty_exceptions_enable=False,
+        )
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         try:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from moorage.cli.capacity import capacity
 from moorage.cli.errors import Commands
 from moorage.cli.up import up
+from moorage.cli.why import why
 
 commands = Commands(help="A compute control plane that speaks the OpenStack APIs.")
 commands.command()(up)
 
-
-@commands.callback()
-def group() -> None:
-    """A compute control plane that speaks the OpenStack APIs."""
+placement = Commands(help="Ask a running Placement service.")
+placement.command()(why)
+placement.command()(capacity)
+commands.add_typer(placement, name="placement")
 
 
 def main() -> None:

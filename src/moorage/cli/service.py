@@ -47,7 +47,13 @@ def _placement(cloud: str | None, data: Path) -> Adapter:
             region = config.OpenStackConfig(config_files=[str(own)], load_envvars=False).get_one("moorage")
     except ConfigException as error:
         raise CommandError(str(error)) from error
-    return region.get_session_client("placement")
+    return Adapter(
+        region.get_session(),
+        service_type="placement",
+        interface=region.get_interface("placement"),
+        region_name=region.get_region_name("placement"),
+        endpoint_override=region.get_endpoint("placement"),
+    )
 
 
 def _reason(answer: Any) -> str:

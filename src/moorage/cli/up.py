@@ -63,4 +63,7 @@ def _greet(console: Console, embedded: Embedded) -> None:
         )
         console.print("  openstack resource provider create node-1")
         console.print("  openstack resource provider list")
+        console.print(
+            f'  moorage placement why "resources=VCPU:4" --data {embedded.plan.data}', soft_wrap=True
+        )
     console.print("\nStop it with Ctrl-C.")

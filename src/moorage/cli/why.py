@@ -20,6 +20,7 @@ PATH = "/moorage/v1/why"
 
 def why(
     query: Annotated[str, typer.Argument(help="The query string of an allocation-candidates request.")],
+    misses: Annotated[int, typer.Option(min=0, max=100, help="How many nearest misses to show.")] = 5,
     cloud: Cloud = None,
     data: Data = Path("data"),
     as_json: Json = False,
@@ -28,7 +29,7 @@ def why(
 
     Example: moorage placement why "resources=VCPU:4,MEMORY_MB:8192&required=HW_CPU_X86_AVX2"
     """
-    answer = ask(PATH, query, cloud, data)
+    answer = ask(PATH, f"{query}&misses={misses}", cloud, data)
     if as_json:
         typer.echo(answer)
     else:
@@ -38,11 +39,16 @@ def why(
 def _show(explanation: Explanation, console: Console) -> None:
     total = explanation.total
     console.print(f"[bold]{explanation.trees_left} of {total.trees} trees[/] can serve this request.\n")
-    table = Table("condition", "excludes alone", "left after it", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_row("(all)", "", _count(total))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("\ncondition")
+    for heading in ("excludes alone\nproviders", "\ntrees", "left after it\nproviders", "\ntrees"):
+        table.add_column(heading, justify="right")
+    table.add_row("(all)", "", "", *_numbers(total))
     for condition in explanation.conditions:
-        table.add_row(_words(condition), _count(condition.excludes_alone), _count(condition.left))
+        table.add_row(_words(condition), *_numbers(condition.excludes_alone), *_numbers(condition.left))
     console.print(table)
+    if not all(condition.exact for condition in explanation.conditions):
+        console.print("(There were too many trees to try every combination: the last counts are bounds.)")
     if explanation.excludes_most is not None:
         console.print(f"Excludes the most: [bold]{_words(explanation.excludes_most)}[/]")
     if explanation.near_misses:
@@ -58,7 +64,5 @@ def _words(condition: Condition) -> str:
     return f"{where}{condition.kind.replace('_', ' ')} {condition.subject}"
 
 
-def _count(count: Count) -> str:
-    if count.providers is None:
-        return f"{count.trees} trees"
-    return f"{count.trees} trees, {count.providers} providers"
+def _numbers(count: Count) -> tuple[str, str]:
+    return ("" if count.providers is None else str(count.providers), str(count.trees))
