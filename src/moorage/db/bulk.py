@@ -1,29 +1,97 @@
-"""Inserting thousands of rows at once."""
+"""Writing many rows in one statement.
+
+PostgreSQL takes them as one array a column; SQLite has no round trip to save, so there they go one by one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Connection
 
-_WORTH_A_COPY = 50
+Rows = Sequence[tuple[Any, ...]]
 
 
-def insert(
-    connection: Connection, table: sa.Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
-) -> None:
-    """Insert `rows`, each with a value for each of `columns`; PostgreSQL takes many of them by COPY."""
+def insert(connection: Connection, table: sa.Table, columns: tuple[str, ...], rows: Rows) -> None:
+    """Insert `rows`, each with a value for each of `columns`."""
     if not rows:
         return
-    if connection.dialect.name != "postgresql" or len(rows) < _WORTH_A_COPY:
+    if connection.dialect.name == "postgresql":
+        connection.execute(_insert_arrays(table, columns), _arrays(columns, rows))
+    else:
         connection.execute(sa.insert(table), [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def insert_numbered(
+    connection: Connection, table: sa.Table, columns: tuple[str, ...], rows: Rows
+) -> dict[Any, int]:
+    """As `insert`, for a table that numbers its rows: the new ids by the value of the first column."""
+    if not rows:
+        return {}
+    answered = (table.c[columns[0]], table.c.id)
+    if connection.dialect.name == "postgresql":
+        made = connection.execute(_insert_arrays(table, columns).returning(*answered), _arrays(columns, rows))
+    else:
+        values = [dict(zip(columns, row, strict=True)) for row in rows]
+        made = connection.execute(sa.insert(table).returning(*answered), values)
+    return dict(made.tuples().all())
+
+
+def add(
+    connection: Connection, table: sa.Table, keys: tuple[str, ...], counter: str, rows: Rows, **also: Any
+) -> None:
+    """Add the last value of each row to `counter` where the key columns have its first values.
+
+    `also` sets other columns of the same rows.
+    """
+    if not rows:
         return
-    driver: Any = connection.connection.driver_connection
-    with (
-        driver.cursor() as cursor,
-        cursor.copy(f"COPY {table.name} ({', '.join(columns)}) FROM STDIN") as copy,
-    ):
-        for row in rows:
-            copy.write_row(row)
+    columns = (*keys, "delta")
+    if connection.dialect.name == "postgresql":
+        connection.execute(_add_arrays(table, keys, counter, tuple(also)), {**_arrays(columns, rows), **also})
+    else:
+        bound = [{f"at_{name}": value for name, value in zip(columns, row, strict=True)} for row in rows]
+        connection.execute(_add_one(table, keys, counter, tuple(also)), [{**row, **also} for row in bound])
+
+
+def _arrays(columns: tuple[str, ...], rows: Rows) -> dict[str, list[Any]]:
+    return {f"at_{name}": list(values) for name, values in zip(columns, zip(*rows, strict=True), strict=True)}
+
+
+def _unnested(types: Mapping[str, Any]) -> sa.TableValuedAlias:
+    arrays = [
+        sa.bindparam(f"at_{name}", type_=postgresql.ARRAY(column_type)) for name, column_type in types.items()
+    ]
+    listed = [sa.column(name, column_type) for name, column_type in types.items()]
+    return sa.func.unnest(*arrays).table_valued(*listed).render_derived("given")
+
+
+@lru_cache(maxsize=64)
+def _insert_arrays(table: sa.Table, columns: tuple[str, ...]) -> sa.Insert:
+    given = _unnested({name: table.c[name].type for name in columns})
+    return sa.insert(table).from_select(
+        list(columns), sa.select(*(given.c[name] for name in columns)), include_defaults=False
+    )
+
+
+@lru_cache(maxsize=64)
+def _add_arrays(table: sa.Table, keys: tuple[str, ...], counter: str, also: tuple[str, ...]) -> sa.Update:
+    given = _unnested({**{name: table.c[name].type for name in keys}, "delta": sa.BigInteger()})
+    return (
+        sa.update(table)
+        .where(*(table.c[name] == given.c[name] for name in keys))
+        .values({counter: table.c[counter] + given.c.delta, **{name: sa.bindparam(name) for name in also}})
+    )
+
+
+@lru_cache(maxsize=64)
+def _add_one(table: sa.Table, keys: tuple[str, ...], counter: str, also: tuple[str, ...]) -> sa.Update:
+    return (
+        sa.update(table)
+        .where(*(table.c[name] == sa.bindparam(f"at_{name}") for name in keys))
+        .values({counter: table.c[counter] + sa.bindparam("at_delta"), **{n: sa.bindparam(n) for n in also}})
+    )

@@ -19,7 +19,9 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RETRIES = Counter("moorage_db_retries_total", "Transactions run again because the database asked for it.")
-_RETRYABLE_SQLSTATES = {"40001", "40P01"}  # serialisation failure, deadlock
+_RETRYABLE_SQLSTATES = {"40001", "40P01", "23505", "23503"}
+"""Serialisation failure, deadlock; a unique or foreign key that another transaction took or dropped since we
+looked: the next attempt sees it, and can say what is wrong."""
 _ATTEMPTS = 6
 
 
@@ -61,7 +63,7 @@ class Database:
             try:
                 with self.write() as connection:
                     return work(connection)
-            except sa.exc.OperationalError as error:
+            except (sa.exc.OperationalError, sa.exc.IntegrityError) as error:
                 if attempt == _ATTEMPTS or not _retryable(error):
                     raise
                 RETRIES.inc()
@@ -70,5 +72,5 @@ class Database:
         raise AssertionError("unreachable")
 
 
-def _retryable(error: sa.exc.OperationalError) -> bool:
+def _retryable(error: sa.exc.DBAPIError) -> bool:
     return getattr(error.orig, "sqlstate", None) in _RETRYABLE_SQLSTATES

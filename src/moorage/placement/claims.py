@@ -2,29 +2,33 @@
 
 A claim locks its consumers, then its providers in the order of their ids, and checks capacity against the
 `used` counter of each inventory while it holds the locks. So claims on one busy provider queue up instead of
-failing each other, and a refusal always means what it says.
+failing each other, and a refusal always means what it says. Claims that arrive together are decided
+together, in one transaction, but each on its own merits: see `claim_desk.py`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Row
 
 from moorage.core.clock import utcnow
+from moorage.db import bulk
 from moorage.db.among import among
 from moorage.db.tables.placement import allocations, consumer_types, consumers, inventories, providers
 from moorage.placement import feed
 from moorage.placement.errors import (
     CapacityExceeded,
+    ClassNotFound,
     ConsumerGenerationConflict,
     InvalidInventory,
+    PlacementError,
     UnitsViolated,
     UnknownProvider,
 )
@@ -55,39 +59,50 @@ class Claim:
     type_name: str | None = None
 
 
+ClaimRequest = Sequence[Claim]
+"""The claims of one request: all of them come true, or none."""
+
+
+def replace(connection: Connection, request: ClaimRequest) -> None:
+    """Make `request` true within a transaction that goes on, or raise."""
+    for error in decide(connection, [request]):
+        if error is not None:
+            raise error
+
+
 @dataclass(slots=True)
-class _Held:
-    """A consumer row under lock, and what it holds."""
+class KnownIds:
+    """Ids that never change once they are known: those of standard classes and of consumer types."""
 
-    id: int
-    generation: int
-    amounts: dict[Key, int] = field(default_factory=dict)
+    classes: dict[str, int] = field(default_factory=dict)
+    types: dict[str, int] = field(default_factory=dict)
 
 
-def replace(connection: Connection, claims: Sequence[Claim]) -> None:
-    """Make all of `claims` true at once, or raise and change nothing."""
-    held = _lock_consumers(connection, claims)
-    locked = _lock_providers(connection, claims, held)
-    class_names = {name for claim in claims for amounts in claim.resources.values() for name in amounts}
-    class_ids = names.class_ids(connection, class_names) if class_names else {}
-    wanted = {
-        claim.consumer_uuid: {
-            (locked[uuid], class_ids[name]): amount
-            for uuid, amounts in claim.resources.items()
-            for name, amount in amounts.items()
-        }
-        for claim in claims
-    }
-    inventory = _inventories(connection, set(locked.values()))
-    change = _check(claims, held, wanted, inventory, _Words(locked, class_ids))
-    _write_allocations(connection, claims, held, wanted)
-    _write_consumers(connection, claims, held)
-    _write_usage(connection, change)
-    counted = {
-        key[0] for claim in claims for key in wanted[claim.consumer_uuid] or held[claim.consumer_uuid].amounts
-    }
-    _count_generations(connection, counted)
-    feed.append(connection, feed.Kind.USAGE, sorted({*(key[0] for key in change), *counted}))
+def decide(
+    connection: Connection, requests: Sequence[ClaimRequest], known: KnownIds | None = None
+) -> Sequence[Exception | None]:
+    """Decide requests about different consumers, in order; for each its error, or None if it is done."""
+    every = [claim for request in requests for claim in request]
+    if not every:
+        return [None for _ in requests]
+    known = known or KnownIds()
+    held = _lock_consumers(connection, every)
+    desk = _Decision(
+        held=held,
+        provider_ids=_lock_providers(connection, every, held),
+        class_ids=_class_ids(connection, every, known.classes),
+        type_ids=_type_ids(connection, every, known.types),
+    )
+    desk.inventory = _inventories(connection, set(desk.provider_ids.values()))
+    errors: list[Exception | None] = []
+    for request in requests:
+        try:
+            desk.admit(request)
+            errors.append(None)
+        except PlacementError as error:
+            errors.append(error)
+    desk.write(connection)
+    return errors
 
 
 def release(connection: Connection, consumer_uuid: str) -> bool:
@@ -97,64 +112,42 @@ def release(connection: Connection, consumer_uuid: str) -> bool:
     if consumer_id is None:
         return False
     amounts = _amounts(connection, [consumer_id])[consumer_id]
-    _lock_ids(connection, {provider_id for provider_id, _ in amounts})
+    lock = sa.select(providers.c.id).where(among(connection, providers.c.id, {key[0] for key in amounts}))
+    connection.execute(lock.order_by(providers.c.id).with_for_update()).all()
     connection.execute(sa.delete(consumers).where(consumers.c.id == consumer_id))
-    _write_usage(connection, {key: -used for key, used in amounts.items()})
+    _add_usage(connection, {key: -used for key, used in amounts.items()})
     feed.append(connection, feed.Kind.USAGE, sorted({provider_id for provider_id, _ in amounts}))
     return bool(amounts)
 
 
-# ---------------------------------------------------------------- locks
+# ---------------------------------------------------------------- what is locked and read
+
+
+@dataclass(slots=True)
+class _Held:
+    """A consumer under lock, and what it holds; `id` is None as long as it does not exist."""
+
+    id: int | None = None
+    generation: int | None = None
+    amounts: dict[Key, int] = field(default_factory=dict)
 
 
 def _lock_consumers(connection: Connection, claims: Sequence[Claim]) -> dict[str, _Held]:
-    """Lock the consumers that exist, make those that don't, and check the generations given."""
-    by_uuid = {claim.consumer_uuid: claim for claim in claims}
-    held = _existing_consumers(connection, list(by_uuid))
-    for uuid, consumer in held.items():
-        _expect(by_uuid[uuid], consumer.generation)
-    for uuid in sorted(set(by_uuid) - set(held)):
-        claim = by_uuid[uuid]
-        _expect(claim, None)
-        held[uuid] = _make_consumer(connection, claim)
-    known = [consumer.id for consumer in held.values()]
-    for consumer_id, amounts in _amounts(connection, known).items():
-        next(consumer for consumer in held.values() if consumer.id == consumer_id).amounts = amounts
-    return held
-
-
-def _existing_consumers(connection: Connection, uuids: list[str]) -> dict[str, _Held]:
+    """Lock the consumers that exist; a name on one that does not is kept for later."""
+    held = {claim.consumer_uuid: _Held() for claim in claims}
     query = (
         sa.select(consumers.c.uuid, consumers.c.id, consumers.c.generation)
-        .where(among(connection, consumers.c.uuid, uuids))
+        .where(among(connection, consumers.c.uuid, list(held)))
         .order_by(consumers.c.id)
         .with_for_update()
     )
-    return {
-        uuid: _Held(consumer_id, generation) for uuid, consumer_id, generation in connection.execute(query)
-    }
-
-
-def _expect(claim: Claim, generation: int | None) -> None:
-    if claim.generation is not ANY and claim.generation != generation:
-        raise ConsumerGenerationConflict(generation, claim.generation)
-
-
-def _make_consumer(connection: Connection, claim: Claim) -> _Held:
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = (
-        insert(consumers)
-        .values(uuid=claim.consumer_uuid, project_id=claim.project_id, user_id=claim.user_id, generation=0)
-        .on_conflict_do_nothing(index_elements=["uuid"])
-        .returning(consumers.c.id)
-    )
-    new_id = connection.execute(statement).scalar_one_or_none()
-    if new_id is not None:
-        return _Held(new_id, 0)
-    # Somebody made it while we looked: now it exists, and is held to what the claim expects.
-    found = _existing_consumers(connection, [claim.consumer_uuid])[claim.consumer_uuid]
-    _expect(claim, found.generation)
-    return found
+    by_id = {}
+    for uuid, consumer_id, generation in connection.execute(query):
+        by_id[consumer_id] = held[uuid] = _Held(consumer_id, generation)
+    if by_id:
+        for consumer_id, amounts in _amounts(connection, list(by_id)).items():
+            by_id[consumer_id].amounts = amounts
+    return held
 
 
 def _amounts(connection: Connection, consumer_ids: Sequence[int]) -> dict[int, dict[Key, int]]:
@@ -171,161 +164,182 @@ def _amounts(connection: Connection, consumer_ids: Sequence[int]) -> dict[int, d
 def _lock_providers(
     connection: Connection, claims: Sequence[Claim], held: Mapping[str, _Held]
 ) -> dict[str, int]:
-    """Lock the providers that gain or lose something; their ids by UUID."""
-    uuids = {uuid for claim in claims for uuid in claim.resources}
+    """Lock the providers that may gain or lose something; their ids by UUID."""
+    gaining = among(connection, providers.c.uuid, {uuid for claim in claims for uuid in claim.resources})
     losing = {provider_id for consumer in held.values() for provider_id, _ in consumer.amounts}
     query = (
         sa.select(providers.c.uuid, providers.c.id)
-        .where(
-            among(connection, providers.c.uuid, uuids) | among(connection, providers.c.id, losing)
-            if losing
-            else among(connection, providers.c.uuid, uuids)
-        )
+        .where(gaining | among(connection, providers.c.id, losing) if losing else gaining)
         .order_by(providers.c.id)
         .with_for_update()
     )
-    locked = dict(connection.execute(query).tuples().all())
-    for uuid in uuids - set(locked):
-        raise UnknownProvider(uuid)
-    return locked
+    return dict(connection.execute(query).tuples().all())
 
 
-def _lock_ids(connection: Connection, provider_ids: set[int]) -> None:
-    query = (
-        sa.select(providers.c.id)
-        .where(among(connection, providers.c.id, provider_ids))
-        .order_by(providers.c.id)
-    )
-    connection.execute(query.with_for_update()).all()
+def _class_ids(connection: Connection, claims: Sequence[Claim], known: dict[str, int]) -> dict[str, int]:
+    wanted = {name for claim in claims for amounts in claim.resources.values() for name in amounts}
+    if wanted <= known.keys():
+        return known
+    found = names.known_class_ids(connection, wanted)
+    known |= {name: class_id for name, class_id in found.items() if not names.is_custom(name)}
+    return found
 
 
-# ---------------------------------------------------------------- checks
+def _type_ids(connection: Connection, claims: Sequence[Claim], known: dict[str, int]) -> dict[str, int]:
+    """Ids of the consumer types named; a type that is new is made."""
+    wanted = {claim.type_name for claim in claims if claim.type_name is not None}
+    if wanted <= known.keys():
+        return known
+    query = sa.select(consumer_types.c.name, consumer_types.c.id)
+    query = query.where(among(connection, consumer_types.c.name, wanted))
+    found = dict(connection.execute(query).tuples().all())
+    known |= found  # these are committed; one that we make below may yet be rolled back
+    if wanted - found.keys():
+        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+        new = [{"name": name} for name in sorted(wanted - found.keys())]
+        connection.execute(insert(consumer_types).on_conflict_do_nothing(index_elements=["name"]), new)
+        found = dict(connection.execute(query).tuples().all())
+    return found
 
 
-class _Words:
-    """Names for the ids that an error has to mention."""
-
-    def __init__(self, provider_ids: Mapping[str, int], class_ids: Mapping[str, int]) -> None:
-        self._providers = {provider_id: uuid for uuid, provider_id in provider_ids.items()}
-        self._classes = {class_id: name for name, class_id in class_ids.items()}
-
-    def __call__(self, key: Key) -> tuple[str, str]:
-        return self._classes[key[1]], self._providers[key[0]]
-
-
-def _inventories(connection: Connection, provider_ids: set[int]) -> dict[Key, Row[tuple[object, ...]]]:
+def _inventories(connection: Connection, provider_ids: set[int]) -> dict[Key, Row[Any]]:
     query = sa.select(inventories).where(among(connection, inventories.c.provider_id, provider_ids))
     return {(row.provider_id, row.class_id): row for row in connection.execute(query)}
 
 
-def _check(
-    claims: Sequence[Claim],
-    held: Mapping[str, _Held],
-    wanted: Mapping[str, Mapping[Key, int]],
-    inventory: Mapping[Key, Row[tuple[object, ...]]],
-    words: _Words,
-) -> dict[Key, int]:
-    """The change in usage of each inventory; raises if one of them can't take its share."""
-    change: dict[Key, int] = defaultdict(int)
-    for claim in claims:
-        for key, amount in held[claim.consumer_uuid].amounts.items():
-            change[key] -= amount
-        for key, amount in wanted[claim.consumer_uuid].items():
-            row = inventory.get(key)
-            if row is None:
-                raise InvalidInventory(*words(key))
-            if not row.min_unit <= amount <= row.max_unit or amount % row.step_size:
-                raise UnitsViolated(*words(key))
-            change[key] += amount
-    for key in {key for amounts in wanted.values() for key in amounts}:
-        row = inventory[key]
-        # Over capacity is fine as long as this claim does not make it worse.
-        if change[key] > 0 and row.used + change[key] > (row.total - row.reserved) * row.allocation_ratio:
-            raise CapacityExceeded(*words(key))
-    return {key: delta for key, delta in change.items() if delta}
+# ---------------------------------------------------------------- what is decided
 
 
-# ---------------------------------------------------------------- writes
+@dataclass(slots=True)
+class _Decision:
+    """The locked state, what the requests admitted so far make of it, and how that is written."""
 
+    held: dict[str, _Held]
+    provider_ids: Mapping[str, int]
+    class_ids: Mapping[str, int]
+    type_ids: Mapping[str, int]
+    inventory: Mapping[Key, Row[Any]] = field(default_factory=dict)
+    change: dict[Key, int] = field(default_factory=lambda: defaultdict(int))
+    """In the usage of each inventory, by all that was admitted."""
+    counted: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    """How often each provider's generation goes up."""
+    admitted: list[tuple[Claim, dict[Key, int]]] = field(default_factory=list)
 
-def _write_allocations(
-    connection: Connection,
-    claims: Sequence[Claim],
-    held: Mapping[str, _Held],
-    wanted: Mapping[str, Mapping[Key, int]],
-) -> None:
-    emptied = [consumer.id for consumer in held.values() if consumer.amounts]
-    if emptied:
-        connection.execute(
-            sa.delete(allocations).where(among(connection, allocations.c.consumer_id, emptied))
-        )
-    rows = [
-        {
-            "consumer_id": held[claim.consumer_uuid].id,
-            "provider_id": key[0],
-            "class_id": key[1],
-            "used": amount,
+    def admit(self, request: ClaimRequest) -> None:
+        """Add a request if the state can take it, else raise and leave everything as it was."""
+        change: dict[Key, int] = defaultdict(int)
+        wanted = []
+        for claim in request:
+            consumer = self.held[claim.consumer_uuid]
+            if claim.generation is not ANY and claim.generation != consumer.generation:
+                raise ConsumerGenerationConflict(consumer.generation, claim.generation)
+        for claim in request:
+            for key, amount in self.held[claim.consumer_uuid].amounts.items():
+                change[key] -= amount
+            amounts = dict(self._amounts(claim))
+            for key, amount in amounts.items():
+                change[key] += amount
+            wanted.append((claim, amounts))
+        for key in {key for _, amounts in wanted for key in amounts}:
+            self._check_capacity(key, change[key])
+        self._accept(wanted, change)
+
+    def _amounts(self, claim: Claim) -> Iterable[tuple[Key, int]]:
+        for uuid, amounts in claim.resources.items():
+            if uuid not in self.provider_ids:
+                raise UnknownProvider(uuid)
+            for class_name, amount in amounts.items():
+                if class_name not in self.class_ids:
+                    raise ClassNotFound(class_name)
+                key = (self.provider_ids[uuid], self.class_ids[class_name])
+                row = self.inventory.get(key)
+                if row is None:
+                    raise InvalidInventory(class_name, uuid)
+                if not row.min_unit <= amount <= row.max_unit or amount % row.step_size:
+                    raise UnitsViolated(class_name, uuid)
+                yield key, amount
+
+    def _check_capacity(self, key: Key, change: int) -> None:
+        """Over capacity is fine as long as a request does not make it worse."""
+        row = self.inventory[key]
+        used = row.used + self.change[key]
+        if change > 0 and used + change > (row.total - row.reserved) * row.allocation_ratio:
+            class_name = next(name for name, class_id in self.class_ids.items() if class_id == key[1])
+            uuid = next(uuid for uuid, provider_id in self.provider_ids.items() if provider_id == key[0])
+            raise CapacityExceeded(class_name, uuid)
+
+    def _accept(self, wanted: list[tuple[Claim, dict[Key, int]]], change: Mapping[Key, int]) -> None:
+        for key, delta in change.items():
+            self.change[key] += delta
+        touched = {
+            key[0] for claim, amounts in wanted for key in amounts or self.held[claim.consumer_uuid].amounts
         }
-        for claim in claims
-        for key, amount in wanted[claim.consumer_uuid].items()
-    ]
-    if rows:
-        connection.execute(sa.insert(allocations), rows)
+        for provider_id in touched:
+            self.counted[provider_id] += 1
+        self.admitted += wanted
 
+    # ------------------------------------------------------------ what is written
 
-def _write_consumers(connection: Connection, claims: Sequence[Claim], held: Mapping[str, _Held]) -> None:
-    """Count the change in each consumer's generation; a consumer that holds nothing any more goes."""
-    for claim in claims:
-        consumer = held[claim.consumer_uuid]
-        mine = consumers.c.id == consumer.id
-        if not claim.resources:
-            connection.execute(sa.delete(consumers).where(mine))
-            continue
-        values = {
-            "generation": consumer.generation + 1,
-            "project_id": claim.project_id,
-            "user_id": claim.user_id,
-        }
+    def write(self, connection: Connection) -> None:
+        self._write_consumers(connection)
+        rows = [
+            (self.held[claim.consumer_uuid].id, *key, amount, utcnow())
+            for claim, amounts in self.admitted
+            for key, amount in amounts.items()
+        ]
+        columns = ("consumer_id", "provider_id", "class_id", "used", "created_at")
+        bulk.insert(connection, allocations, columns, rows)
+        change = {key: delta for key, delta in self.change.items() if delta}
+        _add_usage(connection, change)
+        counts = sorted(self.counted.items())
+        bulk.add(connection, providers, ("id",), "generation", counts, updated_at=utcnow())
+        feed.append(connection, feed.Kind.USAGE, sorted({*(key[0] for key in change), *self.counted}))
+
+    def _write_consumers(self, connection: Connection) -> None:
+        """Make the new ones, count the change of the others; one that holds nothing any more goes."""
+        replaced = [self.held[claim.consumer_uuid].id for claim, _ in self.admitted]
+        existing = [consumer_id for consumer_id in replaced if consumer_id is not None]
+        if existing:
+            connection.execute(
+                sa.delete(allocations).where(among(connection, allocations.c.consumer_id, existing))
+            )
+        emptied = [self.held[claim.consumer_uuid].id for claim, amounts in self.admitted if not amounts]
+        if any(emptied):
+            connection.execute(
+                sa.delete(consumers).where(among(connection, consumers.c.id, filter(None, emptied)))
+            )
+        holding = [(claim, self.held[claim.consumer_uuid]) for claim, amounts in self.admitted if amounts]
+        for claim, consumer in holding:
+            if consumer.id is not None:
+                self._update_consumer(connection, claim, consumer)
+        self._insert_consumers(connection, [claim for claim, consumer in holding if consumer.id is None])
+
+    def _update_consumer(self, connection: Connection, claim: Claim, consumer: _Held) -> None:
+        values: dict[str, Any] = {"project_id": claim.project_id, "user_id": claim.user_id}
         if claim.type_name is not None:
-            values["type_id"] = _type_id(connection, claim.type_name)
-        connection.execute(sa.update(consumers).where(mine).values(**values))
+            values["type_id"] = self.type_ids[claim.type_name]
+        statement = sa.update(consumers).where(consumers.c.id == consumer.id)
+        connection.execute(statement.values(generation=consumers.c.generation + 1, **values))
+
+    def _insert_consumers(self, connection: Connection, claims: Sequence[Claim]) -> None:
+        """One that somebody else made since we looked makes the database raise: then all is tried again."""
+        if not claims:
+            return
+        rows = [
+            (
+                claim.consumer_uuid,
+                claim.project_id,
+                claim.user_id,
+                1,
+                None if claim.type_name is None else self.type_ids[claim.type_name],
+            )
+            for claim in sorted(claims, key=lambda claim: claim.consumer_uuid)
+        ]
+        columns = ("uuid", "project_id", "user_id", "generation", "type_id")
+        for uuid, consumer_id in bulk.insert_numbered(connection, consumers, columns, rows).items():
+            self.held[uuid].id = consumer_id
 
 
-def _type_id(connection: Connection, name: str) -> int:
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    query = sa.select(consumer_types.c.id).where(consumer_types.c.name == name)
-    found = connection.execute(query).scalar_one_or_none()
-    if found is None:
-        connection.execute(
-            insert(consumer_types).values(name=name).on_conflict_do_nothing(index_elements=["name"])
-        )
-        found = connection.execute(query).scalar_one()
-    return int(found)
-
-
-_ADD_USAGE = (
-    sa.update(inventories)
-    .where(
-        inventories.c.provider_id == sa.bindparam("of_provider"),
-        inventories.c.class_id == sa.bindparam("of_class"),
-    )
-    .values(used=inventories.c.used + sa.bindparam("delta"))
-)
-
-
-def _write_usage(connection: Connection, change: Mapping[Key, int]) -> None:
-    rows = [
-        {"of_provider": provider_id, "of_class": class_id, "delta": delta}
-        for (provider_id, class_id), delta in change.items()
-    ]
-    if rows:
-        connection.execute(_ADD_USAGE, rows)
-
-
-def _count_generations(connection: Connection, provider_ids: set[int]) -> None:
-    if provider_ids:
-        connection.execute(
-            sa.update(providers)
-            .where(among(connection, providers.c.id, provider_ids))
-            .values(generation=providers.c.generation + 1, updated_at=utcnow())
-        )
+def _add_usage(connection: Connection, change: Mapping[Key, int]) -> None:
+    rows = [(*key, delta) for key, delta in sorted(change.items())]
+    bulk.add(connection, inventories, ("provider_id", "class_id"), "used", rows)

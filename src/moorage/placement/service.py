@@ -16,6 +16,7 @@ from prometheus_client import Gauge, Histogram
 from moorage.db import engine
 from moorage.db.database import Database
 from moorage.placement import feed
+from moorage.placement.claim_desk import ClaimDesk
 from moorage.placement.feed import Changes, PostgresqlReader, Reader, SqliteReader
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.search.encode import CandidateEncoder
@@ -69,6 +70,7 @@ class PlacementService:
         self._picture: Picture | None = None
         self._reader: Reader = PostgresqlReader() if database.is_postgresql else SqliteReader()
         self._caught_up_at = 0.0
+        self.claims = ClaimDesk(database)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
 

@@ -78,7 +78,7 @@ def replace(service: PlacementService, call: Call) -> Reply:
     claim = claim_from(service, uuid, data, call.version)
     not_found = f"Unable to allocate inventory for consumer {uuid}: "
     with refusing(_refusals(not_found)):
-        service.database.transact(lambda connection: claims.replace(connection, [claim]))
+        service.claims.submit([claim])
     return no_content()
 
 
@@ -87,7 +87,7 @@ def manage(service: PlacementService, call: Call) -> Reply:
     data = call.json()
     wanted = [claim_from(service, uuid, body, call.version) for uuid, body in data.items()]
     with refusing(_refusals("Unable to allocate inventory ")):
-        service.database.transact(lambda connection: claims.replace(connection, wanted))
+        service.claims.submit(wanted)
     return no_content()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from itertools import islice
+from operator import length_hint
 
 import numpy as np
 
@@ -70,22 +71,23 @@ class _Finder:
         for anchor in self._anchors:
             if self._lone[anchor]:
                 yield self._lone_candidate(anchor)
-                continue
-            tree = self._combiner.candidates(anchor)
-            candidate = next(tree, None)
-            if candidate is not None:
-                yield candidate
-                waiting.append(tree)
+            else:
+                yield from _turn(self._combiner.candidates(anchor), waiting)
         while waiting:
-            tree = waiting.popleft()
-            candidate = next(tree, None)
-            if candidate is not None:
-                yield candidate
-                waiting.append(tree)
+            yield from _turn(waiting.popleft(), waiting)
 
     def _lone_candidate(self, anchor: int) -> Candidate:
         slot = self._plan.view.slots[anchor]
         return Candidate({slot: self._resources}, {suffix: [slot] for suffix in self._suffixes})
+
+
+def _turn(tree: Iterator[Candidate], waiting: deque[Iterator[Candidate]]) -> Iterator[Candidate]:
+    """One candidate of a tree, which then waits for its next turn unless it is known to have no more."""
+    candidate = next(tree, None)
+    if candidate is not None:
+        yield candidate
+        if length_hint(tree, 1):
+            waiting.append(tree)
 
 
 def _without_repeats(fleet: Fleet, candidates: Iterator[Candidate]) -> Iterator[Candidate]:

@@ -73,7 +73,7 @@ def _combinable(plan: Plan) -> tuple[Mask, bool]:
     able = plan.lone_anchors()
     others = np.flatnonzero(plan.anchors & ~plan.view.lone)
     budget = Budget(STEPS)
-    combiner = Combiner(plan, budget)
+    combiner = Combiner(plan, budget, repeats=True)
     for anchor in others[:MOST_TREES].tolist():
         able[anchor] = next(combiner.candidates(anchor), None) is not None or budget.exhausted
     able[others[MOST_TREES:]] = True

@@ -58,12 +58,17 @@ def all_class_ids(connection: Connection) -> dict[str, int]:
     return dict(connection.execute(query).tuples().all())
 
 
+def known_class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
+    """Ids by name, of those that exist."""
+    table = resource_classes
+    query = sa.select(table.c.name, table.c.id).where(among(connection, table.c.name, names))
+    return dict(connection.execute(query).tuples().all())
+
+
 def class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     """Ids by name; an unknown name is an error."""
     wanted = set(names)
-    table = resource_classes
-    query = sa.select(table.c.name, table.c.id).where(among(connection, table.c.name, wanted))
-    found = dict(connection.execute(query).tuples().all())
+    found = known_class_ids(connection, wanted)
     for name in wanted - set(found):
         raise ClassNotFound(name)
     return found
