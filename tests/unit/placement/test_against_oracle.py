@@ -43,7 +43,7 @@ def answers(fleet: Fleet, result: SearchResult) -> list[Answer]:
     ]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(fleets(), requests(), EVERY_OPTION)
 def test_candidates_are_the_oracles(
     records: list[ProviderRecord], request: Request, options: SearchOptions
