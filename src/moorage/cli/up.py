@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -64,6 +65,6 @@ def _greet(console: Console, embedded: Embedded) -> None:
         console.print("  openstack resource provider create node-1")
         console.print("  openstack resource provider list")
         console.print(
-            f'  moorage placement why "resources=VCPU:4" --data {embedded.plan.data}', soft_wrap=True
+            f'  {sys.argv[0]} placement why "resources=VCPU:4" --data {embedded.plan.data}', soft_wrap=True
         )
     console.print("\nStop it with Ctrl-C.")

@@ -7,53 +7,70 @@ import threading
 from moorage.db.database import Database
 from moorage.placement.claims import ClaimRequest, KnownIds, decide
 
-WRITERS = 1
-"""While one transaction waits for its commit, the next is prepared."""
-
 MOST_TOGETHER = 64
 """So many requests share a transaction at the most."""
 
 
 class ClaimDesk:
-    """Takes claims from many threads, and writes all that are waiting in one transaction."""
+    """Takes claims from many threads, and writes all that are waiting in one transaction.
+
+    One thread at a time is the clerk: it writes its own request and those that wait with it, then hands
+    the desk to the next one in line. The others sleep until their request is done.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._waiting: list[_Ticket] = []
-        self._queue = threading.Lock()
-        self._writing = threading.Semaphore(WRITERS)
         self._known = KnownIds()
+        self._queue = threading.Lock()
+        self._waiting: list[_Ticket] = []
+        self._attended = False
 
     def submit(self, request: ClaimRequest) -> None:
         """Make `request` true, or raise and change nothing."""
         ticket = _Ticket(request)
         with self._queue:
             self._waiting.append(ticket)
-        while not ticket.done:
-            with self._writing:
-                if not ticket.done:
-                    self._serve(self._take())
+            clerk = not self._attended
+            self._attended = True
+        if not clerk:
+            ticket.called.wait()
+        if not ticket.done:
+            self._attend()
         if ticket.error is not None:
             raise ticket.error
+        if not ticket.done:
+            raise RuntimeError("the thread that wrote this claim was interrupted")
+
+    def _attend(self) -> None:
+        """Serve those in line, the caller first among them, and call the next clerk."""
+        tickets = self._take()
+        try:
+            self._serve(tickets)
+        finally:
+            with self._queue:
+                successor = self._waiting[0] if self._waiting else None
+                self._attended = successor is not None
+            for ticket in tickets if successor is None else (successor, *tickets):
+                ticket.called.set()
 
     def _take(self) -> list[_Ticket]:
         """The requests next in line; one about a consumer that another of them is about waits its turn."""
         with self._queue:
             taken: list[_Ticket] = []
             left: list[_Ticket] = []
-            consumers_taken: set[str] = set()
+            consumers: set[str] = set()
             for ticket in self._waiting:
-                if len(taken) < MOST_TOGETHER and consumers_taken.isdisjoint(ticket.consumers):
+                if len(taken) < MOST_TOGETHER and consumers.isdisjoint(ticket.consumers):
                     taken.append(ticket)
-                    consumers_taken |= ticket.consumers
+                    consumers |= ticket.consumers
                 else:
                     left.append(ticket)
             self._waiting = left
         return taken
 
     def _serve(self, tickets: list[_Ticket]) -> None:
+        requests = [ticket.request for ticket in tickets]
         try:
-            requests = [ticket.request for ticket in tickets]
             errors = self._database.transact(lambda connection: decide(connection, requests, self._known))
         except Exception as error:
             if len(tickets) > 1:  # one of them spoils it for the others: give each a transaction of its own
@@ -67,10 +84,13 @@ class ClaimDesk:
 
 
 class _Ticket:
-    __slots__ = ("consumers", "done", "error", "request")
+    """One request in line; `called` wakes its thread when it is done, or when it is to be the clerk."""
+
+    __slots__ = ("called", "consumers", "done", "error", "request")
 
     def __init__(self, request: ClaimRequest) -> None:
         self.request = request
         self.consumers = {claim.consumer_uuid for claim in request}
+        self.called = threading.Event()
         self.done = False
         self.error: Exception | None = None

@@ -11,7 +11,7 @@ OPTIONS: Options = {
         cfg.StrOpt("listen", default="127.0.0.1", help="Address that moorage-placement listens on."),
         cfg.PortOpt("port", default=8778, help="Port that moorage-placement listens on."),
         cfg.IntOpt("workers", default=2, min=1, help="Processes that moorage-placement runs."),
-        cfg.IntOpt("threads", default=8, min=1, help="Requests that a process works on at the same time."),
+        cfg.IntOpt("threads", default=16, min=1, help="Requests that a process works on at the same time."),
         cfg.IntOpt(
             "max_allocation_candidates",
             default=10_000,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -43,19 +44,19 @@ def utilisation(view: View, amounts: Mapping[int, int]) -> Scores:
     fullest = np.zeros(view.size, np.float64)
     for class_id, amount in amounts.items():
         rows = view.rows(class_id)
-        where, capacity, used = rows.where, rows.capacity.astype(np.float64), rows.used.astype(np.float64)
-        if not view.flat:
-            tree = view.root[where]
-            where = np.arange(view.size)
-            capacity = _per_tree(tree, capacity, view.size)
-            used = _per_tree(tree, used, view.size)
-        share = np.divide(used + amount, capacity, out=np.zeros(len(where)), where=capacity > 0)
-        fullest[where] = np.maximum(fullest[where], share)
+        if view.flat:
+            share = _share(rows.used + amount, rows.capacity)
+            fullest[rows.where] = np.maximum(fullest.take(rows.where), share)
+        else:
+            tree = view.root[rows.where]
+            capacity = np.bincount(tree, rows.capacity, view.size)
+            used = np.bincount(tree, rows.used, view.size)
+            np.maximum(fullest, _share(used + amount, capacity), out=fullest)
     return fullest
 
 
-def _per_tree(tree: Slots, values: Scores, size: int) -> Scores:
-    return np.asarray(np.bincount(tree, values, size), np.float64)
+def _share(used: npt.NDArray[Any], capacity: npt.NDArray[Any]) -> Scores:
+    return np.where(capacity > 0, used / np.maximum(capacity, 1), 0.0)
 
 
 def _lowest(scores: Scores, count: int) -> Slots:
