@@ -17,14 +17,5 @@ def is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(str(address).split("%")[0]).is_loopback for address in found)
 
 
-def refuse_open_door(host: str, strategy: str) -> None:
-    """Without authentication everybody who can reach the address is an administrator."""
-    if strategy == "none" and not is_loopback(host):
-        raise ConfigError(
-            f"authentication `none` is allowed on a loopback address only, and {host} is not one; "
-            "use basic or keystone"
-        )
-
-
 def url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from cheroot import wsgi
 from oslo_config import cfg
 
-from moorage.cli import address, credentials, settings
+from moorage.cli import address, authentication, credentials, settings
 from moorage.cli.credentials import Credentials
 from moorage.cli.errors import CommandError
 from moorage.db import engine, migrate
@@ -41,7 +41,7 @@ class Embedded:
         self.plan = plan
         plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.conf = self._configure()
-        address.refuse_open_door(plan.listen, self.conf.auth.strategy)
+        authentication.check(self.conf, plan.listen)
         self.credentials = self._credentials()
         self.endpoint = address.url(plan.listen, plan.placement_port)
         self.clouds_file = self._write_clouds_file()

@@ -10,7 +10,7 @@ from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 
-from moorage.cli import address, settings
+from moorage.cli import authentication, settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
 from moorage.core import log
@@ -42,7 +42,7 @@ def serve(
     given = {"listen": listen, "port": port, "workers": workers, "threads": threads}
     overrides = {f"placement.{name}": value for name, value in given.items() if value is not None}
     conf = settings.read(config_file, overrides)
-    address.refuse_open_door(conf.placement.listen, conf.auth.strategy)
+    authentication.check(conf, conf.placement.listen)
     if not settings.files(config_file):
         raise CommandError(f"no configuration: give --config-file, or make {settings.DEFAULT_FILE}")
     found = migrate.version(engine.from_conf(conf))
