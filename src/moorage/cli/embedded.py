@@ -39,9 +39,9 @@ class Embedded:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.conf = self._configure()
         authentication.check(self.conf, plan.listen)
+        plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.credentials = self._credentials()
         self.endpoint = address.url(plan.listen, plan.placement_port)
         self.clouds_file = self._write_clouds_file()
