@@ -1,0 +1,84 @@
+"""What conductors and agents say to each other, whatever carries it.
+
+Nobody waits for an answer: a conductor hands a task to an agent, and the agent reports the result when there
+is one. Both may be lost or come twice; `attempt` fences what is stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+
+
+class Task(msgspec.Struct, frozen=True):
+    """Work for one agent on one server."""
+
+    operation_id: int
+    server_uuid: str
+    kind: str
+    """`spawn`, `destroy`, `start`, `stop`, `reboot`: a method of the driver."""
+    attempt: int
+    """Grows with every host that is tried; an agent that has seen a higher one ignores this."""
+    node_uuid: str
+    payload: dict[str, Any] = {}
+
+
+class Result(msgspec.Struct, frozen=True):
+    """What became of a task."""
+
+    operation_id: int
+    server_uuid: str
+    attempt: int
+    ok: bool
+    error: str = ""
+    retry_elsewhere: bool = False
+    """The host could not do it, but another one may."""
+    facts: dict[str, Any] = {}
+    """What the driver found out: power state, and so on."""
+
+
+class NodeFacts(msgspec.Struct, frozen=True):
+    """One node of a host, as the hypervisor list shows it."""
+
+    uuid: str
+    name: str
+    hypervisor_type: str
+    facts: dict[str, Any] = {}
+
+
+class Heartbeat(msgspec.Struct, frozen=True):
+    """An agent's sign of life."""
+
+    host: str
+    version: int
+    facts: dict[str, Any] = {}
+    nodes: list[NodeFacts] | None = None
+    """All nodes of the host when they changed since the last one, else None."""
+
+
+class ConductorSide(Protocol):
+    """What a conductor uses."""
+
+    def cast(self, host: str, tasks: list[Task]) -> None:
+        """Hand tasks to the agent of `host`; raises if the bus can't take them."""
+
+    def receive(
+        self, on_results: Callable[[list[Result]], None], on_heartbeat: Callable[[Heartbeat], None]
+    ) -> None:
+        """Call these, from threads of the bus, for what agents say."""
+
+    def close(self) -> None: ...
+
+
+class AgentSide(Protocol):
+    """What the agent of one host uses."""
+
+    def report(self, results: list[Result]) -> None: ...
+
+    def beat(self, heartbeat: Heartbeat) -> None: ...
+
+    def receive(self, host: str, on_tasks: Callable[[list[Task]], None]) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,243 @@
+"""The Compute side's tables.
+
+A server is one row; what its API shows but nothing searches by (flavor as booted, metadata, addresses, fault)
+is JSON in it. `quota_usage` is a counter row a project, locked by whoever changes it, so that quotas hold
+under concurrency.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from moorage.core.clock import utcnow
+from moorage.db.tables.metadata import METADATA, Id, Timestamp
+
+flavors = sa.Table(
+    "flavors",
+    METADATA,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("flavorid", sa.String(255), nullable=False, unique=True),
+    sa.Column("name", sa.String(255), nullable=False, unique=True),
+    sa.Column("vcpus", sa.BigInteger, nullable=False),
+    sa.Column("ram", sa.BigInteger, nullable=False),
+    sa.Column("disk", sa.BigInteger, nullable=False),
+    sa.Column("ephemeral", sa.BigInteger, nullable=False, default=0),
+    sa.Column("swap", sa.BigInteger, nullable=False, default=0),
+    sa.Column("rxtx_factor", sa.Double, nullable=False, default=1.0),
+    sa.Column("is_public", sa.Boolean, nullable=False, default=True),
+    sa.Column("description", sa.Text),
+    sa.Column("extra_specs", sa.JSON, nullable=False, default=dict),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+)
+
+flavor_projects = sa.Table(
+    "flavor_projects",
+    METADATA,
+    sa.Column("flavor_id", Id, sa.ForeignKey("flavors.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("project_id", sa.String(255), primary_key=True),
+)
+
+keypairs = sa.Table(
+    "keypairs",
+    METADATA,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("type", sa.String(16), nullable=False),
+    sa.Column("public_key", sa.Text, nullable=False),
+    sa.Column("fingerprint", sa.String(255), nullable=False),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sa.UniqueConstraint("user_id", "name", name="uq_keypairs_user_name"),
+)
+
+services = sa.Table(
+    "services",
+    METADATA,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("host", sa.String(255), nullable=False),
+    sa.Column("binary", sa.String(64), nullable=False),
+    sa.Column("zone", sa.String(255)),
+    sa.Column("version", sa.Integer, nullable=False),
+    sa.Column("facts", sa.JSON, nullable=False, default=dict),
+    sa.Column("disabled", sa.Boolean, nullable=False, default=False),
+    sa.Column("disabled_reason", sa.String(255)),
+    sa.Column("forced_down", sa.Boolean, nullable=False, default=False),
+    sa.Column("seen_at", Timestamp),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
+    sa.UniqueConstraint("host", "binary", name="uq_services_host_binary"),
+)
+"""`facts` is what an agent says of itself: driver, cell, what it serves."""
+
+nodes = sa.Table(
+    "nodes",
+    METADATA,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("name", sa.String(255), nullable=False, index=True),
+    sa.Column("host", sa.String(255), nullable=False, index=True),
+    sa.Column("epoch", sa.BigInteger, nullable=False, default=1),
+    sa.Column("hypervisor_type", sa.String(64), nullable=False),
+    sa.Column("facts", sa.JSON, nullable=False, default=dict),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
+)
+"""The UUID is the provider's; `epoch` grows whenever the node gets another owner."""
+
+servers = sa.Table(
+    "servers",
+    METADATA,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("project_id", sa.String(255), nullable=False),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("description", sa.String(255)),
+    sa.Column("hostname", sa.String(255), nullable=False),
+    sa.Column("reservation_id", sa.String(64), nullable=False, index=True),
+    sa.Column("launch_index", sa.Integer, nullable=False, default=0),
+    sa.Column("flavor", sa.JSON, nullable=False),
+    sa.Column("flavorid", sa.String(255), nullable=False),
+    sa.Column("image_ref", sa.String(255), nullable=False, default=""),
+    sa.Column("key_name", sa.String(255)),
+    sa.Column("vm_state", sa.String(32), nullable=False),
+    sa.Column("task_state", sa.String(32)),
+    sa.Column("power_state", sa.Integer, nullable=False, default=0),
+    sa.Column("progress", sa.Integer, nullable=False, default=0),
+    sa.Column("host", sa.String(255)),
+    sa.Column("node", sa.String(255)),
+    sa.Column("node_uuid", sa.String(36)),
+    sa.Column("availability_zone", sa.String(255)),
+    sa.Column("requested_zone", sa.String(255)),
+    sa.Column("locked_by", sa.String(16)),
+    sa.Column("locked_reason", sa.String(255)),
+    sa.Column("config_drive", sa.Boolean, nullable=False, default=False),
+    sa.Column("user_data", sa.Text),
+    sa.Column("access_ip_v4", sa.String(39), nullable=False, default=""),
+    sa.Column("access_ip_v6", sa.String(39), nullable=False, default=""),
+    sa.Column("metadata", sa.JSON, nullable=False, default=dict),
+    sa.Column("tags", sa.JSON, nullable=False, default=list),
+    sa.Column("addresses", sa.JSON, nullable=False, default=dict),
+    sa.Column("request", sa.JSON, nullable=False, default=dict),
+    sa.Column("fault", sa.JSON),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("launched_at", Timestamp),
+    sa.Column("terminated_at", Timestamp),
+    sa.Column("deleted_at", Timestamp),
+    sa.Index("ix_servers_project", "project_id", "created_at", "id"),
+    sa.Index("ix_servers_host", "host"),
+    sa.Index("ix_servers_listing", "created_at", "id"),
+)
+"""`request` is what the user asked for beyond the flavor: networks, hints, groups, target host."""
+
+server_groups = sa.Table(
+    "server_groups",
+    METADATA,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("project_id", sa.String(255), nullable=False, index=True),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("policy", sa.String(32), nullable=False),
+    sa.Column("rules", sa.JSON, nullable=False, default=dict),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+)
+
+server_group_members = sa.Table(
+    "server_group_members",
+    METADATA,
+    sa.Column("group_id", Id, sa.ForeignKey("server_groups.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("server_id", Id, sa.ForeignKey("servers.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+actions = sa.Table(
+    "actions",
+    METADATA,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("server_id", Id, sa.ForeignKey("servers.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("action", sa.String(64), nullable=False),
+    sa.Column("request_id", sa.String(255), nullable=False),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("project_id", sa.String(255), nullable=False),
+    sa.Column("message", sa.Text),
+    sa.Column("started_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("events", sa.JSON, nullable=False, default=list),
+)
+"""`events` is the list of the action's steps, each with its name, start, finish, result and host."""
+
+quotas = sa.Table(
+    "quotas",
+    METADATA,
+    sa.Column("project_id", sa.String(255), primary_key=True),
+    sa.Column("user_id", sa.String(255), primary_key=True, default=""),
+    sa.Column("resource", sa.String(64), primary_key=True),
+    sa.Column("bound", sa.BigInteger, nullable=False),
+)
+"""Limits that differ from the configured ones; an empty `user_id` means the project as a whole."""
+
+quota_usage = sa.Table(
+    "quota_usage",
+    METADATA,
+    sa.Column("project_id", sa.String(255), primary_key=True),
+    sa.Column("instances", sa.BigInteger, nullable=False, default=0),
+    sa.Column("cores", sa.BigInteger, nullable=False, default=0),
+    sa.Column("ram", sa.BigInteger, nullable=False, default=0),
+)
+
+operations = sa.Table(
+    "operations",
+    METADATA,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("server_id", Id, sa.ForeignKey("servers.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("step", sa.String(32), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False, default=1),
+    sa.Column("tries", sa.Integer, nullable=False, default=0),
+    sa.Column("data", sa.JSON, nullable=False, default=dict),
+    sa.Column("action_id", Id),
+    sa.Column("due_at", Timestamp),
+    sa.Column("lease", sa.String(64)),
+    sa.Column("leased_until", Timestamp),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("finished_at", Timestamp),
+    sa.Column("outcome", sa.String(16)),
+    sa.Column("error", sa.Text),
+    sa.Index("ix_operations_due", "finished_at", "due_at"),
+)
+"""`due_at` is when a conductor should look next: now for work, the deadline while an agent works."""
+
+traces = sa.Table(
+    "traces",
+    METADATA,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("server_id", Id, sa.ForeignKey("servers.id", ondelete="CASCADE"), nullable=False, index=True),
+    sa.Column("operation_id", Id),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("trace", sa.JSON, nullable=False),
+)
+
+addresses = sa.Table(
+    "addresses",
+    METADATA,
+    sa.Column("address", sa.String(39), primary_key=True),
+    sa.Column("pool", sa.String(64), nullable=False),
+    sa.Column("server_uuid", sa.String(36), nullable=False, unique=True),
+    sa.Column("mac", sa.String(17), nullable=False),
+    sa.Column("port_uuid", sa.String(36), nullable=False),
+    sa.Index("ix_addresses_pool", "pool"),
+)
+"""What the built-in pool has given out."""
+
+images = sa.Table(
+    "images",
+    METADATA,
+    sa.Column("uuid", sa.String(36), primary_key=True),
+    sa.Column("name", sa.String(255), nullable=False),
+    sa.Column("properties", sa.JSON, nullable=False, default=dict),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+)
+"""The built-in catalogue."""

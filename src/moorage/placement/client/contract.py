@@ -1,0 +1,84 @@
+"""How the rest of Moorage talks to Placement: the few questions and orders that it has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+
+class PlacementUnavailableError(Exception):
+    """Placement did not answer, or not in a way that makes sense; worth another try later."""
+
+
+class PlacementRefusedError(Exception):
+    """Placement understood and said no; `status` and `detail` as it said it."""
+
+    def __init__(self, status: int, detail: str) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+
+
+class ProviderSummary(msgspec.Struct):
+    resources: dict[str, dict[str, int]]
+    """capacity and used, by resource class."""
+    traits: list[str] = []
+    parent_provider_uuid: str | None = None
+    root_provider_uuid: str = ""
+
+
+class AllocationRequest(msgspec.Struct):
+    allocations: dict[str, dict[str, dict[str, int]]]
+    mappings: dict[str, list[str]] = {}
+
+
+class Candidates(msgspec.Struct):
+    allocation_requests: list[AllocationRequest]
+    provider_summaries: dict[str, ProviderSummary]
+
+
+class ConsumerClaim(msgspec.Struct):
+    """What a consumer shall hold; empty allocations release everything."""
+
+    consumer_uuid: str
+    allocations: dict[str, dict[str, int]]
+    """Amounts by resource class, by the provider's UUID."""
+    project_id: str
+    user_id: str
+    consumer_type: str = "INSTANCE"
+    consumer_generation: int | None = None
+
+
+class ReportedProvider(msgspec.Struct, omit_defaults=True):
+    """The wished-for state of one provider; what is None stays as it is."""
+
+    uuid: str
+    name: str
+    inventories: dict[str, dict[str, Any]] | None = None
+    traits: list[str] | None = None
+    aggregates: list[str] | None = None
+    parent_provider_uuid: str | None = None
+
+
+class PlacementClient(Protocol):
+    def candidates(self, query: Sequence[tuple[str, str]]) -> Candidates:
+        """`GET /allocation_candidates`; always with `limit` or `in_tree`."""
+
+    def claim(self, claims: Sequence[ConsumerClaim]) -> list[PlacementRefusedError | None]:
+        """Each on its own merits; for each None if it came true, else why not."""
+
+    def release(self, consumer_uuids: Sequence[str]) -> None:
+        """Drop all that these hold; those that hold nothing are fine."""
+
+    def allocations(self, consumer_uuid: str) -> tuple[dict[str, dict[str, int]], int | None]:
+        """What a consumer holds, and its generation (None if it holds nothing)."""
+
+    def why(self, query: Sequence[tuple[str, str]]) -> Mapping[str, Any] | None:
+        """What excluded the rest, with numbers; None if this Placement can't tell."""
+
+    def report(self, providers: Sequence[ReportedProvider]) -> None:
+        """Make providers what they are reported to be; unchanged ones cost nothing."""
+
+    def delete_provider(self, uuid: str) -> None: ...
