@@ -1,0 +1,136 @@
+"""The order in which one run measures: each side alone on the machine, on the same PostgreSQL server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.placement import measures, moorage_side, reference_side
+from bench.placement.figures import Figure, Figures, Measure, Side
+from bench.placement.load import Outcome
+from bench.placement.nodes import Node, make_nodes
+from tests.support import moorage
+from tests.support.postgres import Postgres
+from tests.support.processes import Service, memory_of
+
+WORKERS = 2
+REFERENCE_SAMPLE = 300
+WANTED_TRAIT = "HW_CPU_X86_AVX2"
+
+# What a PostgreSQL of this size would be given; both sides get the same.
+SETTINGS = {
+    "shared_buffers": "1GB",
+    "effective_cache_size": "8GB",
+    "work_mem": "64MB",
+    "random_page_cost": "1.1",
+    "max_wal_size": "4GB",
+    "wal_buffers": "16MB",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+}
+
+
+@dataclass
+class Run:
+    """One run: what to measure, where, and whom to tell about progress."""
+
+    server: Postgres
+    directory: Path
+    only: frozenset[Measure]
+    seconds: float
+    tell: Callable[[str], None]
+    figures: Figures
+
+    def measure(self, size: int, reference_too: bool) -> None:
+        nodes = list(make_nodes(size))
+        if reference_too:
+            self._measure_reference(nodes)
+        self._measure_moorage(nodes)
+
+    def _measure_reference(self, nodes: list[Node]) -> None:
+        size, database = len(nodes), f"reference_{len(nodes)}"
+        self.tell(f"reference, {size:,} nodes: filling")
+        service = reference_side.start(self.directory / database, self.server, database, nodes, WORKERS)
+        with service:
+            self._common(Side.REFERENCE, service, nodes, repeats=15)
+            if Measure.REPORT in self.only:
+                self._reference_reports(service, size)
+        self.server.drop_database(database)
+
+    def _reference_reports(self, service: Service, size: int) -> None:
+        """The reference has no bulk call: some nodes are reported one by one, and the rest is reckoned."""
+        more = list(make_nodes(size + REFERENCE_SAMPLE))[size:]
+        note = f"reckoned from {REFERENCE_SAMPLE} nodes, 16 clients"
+        self.tell(f"reference, {size:,} nodes: report")
+        created = measures.report_one_by_one(service.port, more)
+        checked = measures.report_unchanged_one_by_one(service.port, more)
+        for measure, outcome in ((Measure.REPORT, created), (Measure.UNCHANGED, checked)):
+            if outcome.failures:
+                raise measures.WrongAnswerError(f"the reference refused: {outcome.failures}")
+            self._add(size, measure, Side.REFERENCE, size / outcome.rate, note)
+
+    def _measure_moorage(self, nodes: list[Node]) -> None:
+        size, database = len(nodes), f"moorage_{len(nodes)}"
+        config = moorage_side.configure(self.directory / database, self.server, database)
+        with moorage.start(config, workers=WORKERS) as service:
+            self.tell(f"moorage, {size:,} nodes: report")
+            seconds = moorage_side.report(service.port, nodes)
+            self._add(size, Measure.REPORT, Side.MOORAGE, seconds, f"{size / seconds:,.0f} nodes/s")
+            moorage_side.occupy(service.port, nodes)
+            self._common(Side.MOORAGE, service, nodes, repeats=100)
+            self.tell(f"moorage, {size:,} nodes: unchanged report")
+            self._add(size, Measure.UNCHANGED, Side.MOORAGE, moorage_side.report(service.port, nodes))
+        if Measure.COLD in self.only:
+            self.tell(f"moorage, {size:,} nodes: cold start")
+            service, seconds = moorage_side.cold_start(config)
+            with service:
+                self._add(size, Measure.COLD, Side.MOORAGE, seconds)
+        self.server.drop_database(database)
+
+    def _common(self, side: Side, service: Service, nodes: list[Node], repeats: int) -> None:
+        """What is measured alike on both sides."""
+        size, port = len(nodes), service.port
+        with self._measuring(Measure.CANDIDATES, side, size) as wanted:
+            if wanted:
+                expected = min(1000, sum(WANTED_TRAIT in node.traits for node in nodes))
+                outcome = measures.candidates(port, expected, repeats)
+                self._add(size, Measure.CANDIDATES, side, outcome.median_ms, _tail(outcome))
+        with self._measuring(Measure.IN_TREE, side, size) as wanted:
+            if wanted:
+                outcome = measures.in_tree(port, nodes, 20 * repeats)
+                self._add(size, Measure.IN_TREE, side, outcome.median_ms, _tail(outcome))
+        with self._measuring(Measure.CLAIMS, side, size) as wanted:
+            if wanted:
+                outcome = measures.claims(port, nodes, self.seconds)
+                self._add(size, Measure.CLAIMS, side, outcome.succeeded / outcome.seconds, _refusals(outcome))
+        with self._measuring(Measure.HOT, side, size) as wanted:
+            if wanted:
+                outcome = measures.hot_provider(port, self.seconds)
+                self._add(size, Measure.HOT, side, outcome.succeeded / outcome.seconds, _refusals(outcome))
+        with self._measuring(Measure.MEMORY, side, size) as wanted:
+            if wanted:
+                largest = max(memory_of(pid) for pid in service.pids() if pid != service.pid)
+                self._add(size, Measure.MEMORY, side, largest / 2**20)
+
+    @contextmanager
+    def _measuring(self, measure: Measure, side: Side, size: int) -> Iterator[bool]:
+        wanted = measure in self.only
+        if wanted:
+            self.tell(f"{side}, {size:,} nodes: {measure}")
+        yield wanted
+
+    def _add(self, size: int, measure: Measure, side: Side, value: float, note: str = "") -> None:
+        if measure in self.only:
+            self.figures.add(Figure(size, measure, side, value, note))
+
+
+def _tail(outcome: Outcome) -> str:
+    return f"p99 {outcome.p99_ms:,.1f} ms"
+
+
+def _refusals(outcome: Outcome) -> str:
+    refused = {status: count for status, count in sorted(outcome.statuses.items()) if status >= 300}
+    words = [f"{count} × {status}" for status, count in refused.items()]
+    return ", ".join([f"p99 {outcome.p99_ms:,.0f} ms", *words])
