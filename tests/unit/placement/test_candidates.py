@@ -103,6 +103,21 @@ class TestTrees:
         )
         assert sorted(sorted(found) for found in ids(numa, request)) == [[2, 4], [3, 5]]
 
+    def test_the_top_of_a_subtree_may_be_chosen_last(self) -> None:
+        """Two devices, of which neither is above the other, are fine below the node that holds both."""
+        fleet = fleet_of(
+            [
+                provider(1),
+                provider(2, {"VCPU": 4}, parent=1, root=1),
+                provider(3, {"VCPU": 4}, parent=1, root=1),
+                provider(4, {"SRIOV_NET_VF": 1}, parent=2, root=1),
+                provider(5, {"DISK_GB": 1}, parent=2, root=1),
+            ]
+        )
+        groups = (group("_CPU", VCPU=1), RequestGroup("_NET", NET), group("_DISK", DISK_GB=1))
+        request = Request(groups, same_subtrees=(frozenset({"_CPU", "_NET", "_DISK"}),))
+        assert [sorted(found) for found in ids(fleet, request)] == [[2, 4, 5]]
+
     def test_an_old_client_never_sees_two_providers_of_a_tree(self, numa: Fleet) -> None:
         assert ids(numa, Request((group(VCPU=1, DISK_GB=1),), nested=False)) == []
         result = find_candidates(numa, Request((group(VCPU=1),), nested=False))
@@ -140,6 +155,12 @@ class TestSharing:
     def test_asking_for_a_tree_leaves_sharing_out(self, cluster: Fleet) -> None:
         asked = RequestGroup("", {"VCPU": 1, "DISK_GB": 1}, in_tree=uuid(1))
         assert ids(cluster, Request((asked,))) == []
+
+    def test_a_hosts_aggregates_do_not_count_for_the_storage(self, cluster: Fleet) -> None:
+        cluster.apply([provider(1, {"VCPU": 4}, aggregates=[AGGREGATES[0], AGGREGATES[2]])])
+        for aggregate, count in ((AGGREGATES[0], 1), (AGGREGATES[2], 0)):
+            asked = RequestGroup("", {"VCPU": 1, "DISK_GB": 1}, member_of=(frozenset({aggregate}),))
+            assert len(ids(cluster, Request((asked,)))) == count
 
     def test_the_root_traits_are_the_anchors(self, cluster: Fleet) -> None:
         asked = Request((group(VCPU=1, DISK_GB=1),), root_forbidden=frozenset({SHARING}))

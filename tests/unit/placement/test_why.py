@@ -89,6 +89,14 @@ def test_aggregates_and_trees_are_conditions_too() -> None:
     assert condition(told, Kind.IN_TREE).left == Count(trees=1, providers=1)
 
 
+def test_a_tree_that_is_not_there_leaves_nothing() -> None:
+    fleet = fleet_of([provider(1, {"VCPU": 8}, ["CUSTOM_RED"])])
+    bare = RequestGroup("_A", required_traits=RED, in_tree=uuid(99))
+    told = explain(fleet, Request((RequestGroup(resources={"VCPU": 1}), bare)))
+    assert condition(told, Kind.IN_TREE).excludes_alone == Count(trees=1, providers=1)
+    assert told.trees_left == 0
+
+
 def test_it_becomes_json() -> None:
     fleet = fleet_of([provider(1, {"VCPU": 8})])
     told = explain(fleet, Request((RequestGroup(resources={"VCPU": 9}),)))
