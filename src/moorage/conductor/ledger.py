@@ -32,27 +32,58 @@ class Operation:
     step: str
     attempt: int
     tries: int
+    """How often the current step has failed in a row."""
+    created_at: datetime
     data: dict[str, Any] = field(default_factory=dict)
     action_id: int | None = None
+    result: dict[str, Any] | None = None
+    """What an agent answered at this attempt; None once it was used."""
 
 
 def enqueue(
     connection: Connection, server_id: int, kind: str, data: dict[str, Any], action_id: int | None = None
 ) -> int:
-    """Write an operation down, in the transaction that makes it necessary; its id."""
+    """Write an operation down, in the transaction that makes it necessary; its id.
+
+    Attempts are numbered per server, across operations: an agent ignores whatever has a lower number than
+    it has seen, so what an earlier operation still has under way can't undo this one.
+    """
+    last = sa.select(sa.func.coalesce(sa.func.max(operations.c.attempt), 0)).where(
+        operations.c.server_id == server_id
+    )
     statement = sa.insert(operations).values(
-        server_id=server_id, kind=kind, step=FIRST_STEP, data=data, action_id=action_id, due_at=utcnow()
+        server_id=server_id,
+        kind=kind,
+        step=FIRST_STEP,
+        attempt=connection.execute(last).scalar_one() + 1,
+        data=data,
+        action_id=action_id,
+        due_at=utcnow(),
     )
     return int(connection.execute(statement.returning(operations.c.id)).scalar_one())
 
 
 def cancel(connection: Connection, server_id: int) -> None:
-    """End all unfinished operations of a server; a conductor that is at one of them is fenced from now on."""
+    """End all unfinished operations of a server.
+
+    A conductor that is at one of them is fenced from now on. Its lease is left to run out, because until
+    then it may still have something under way: see `under_way`.
+    """
     connection.execute(
         sa.update(operations)
         .where(operations.c.server_id == server_id, operations.c.finished_at.is_(None))
-        .values(finished_at=utcnow(), outcome="cancelled", lease=None, due_at=None)
+        .values(finished_at=utcnow(), outcome="cancelled", due_at=None)
     )
+
+
+def under_way(connection: Connection, server_ids: Sequence[int]) -> set[int]:
+    """The servers of which some conductor may still be at a cancelled operation."""
+    query = sa.select(operations.c.server_id).where(
+        among(connection, operations.c.server_id, server_ids),
+        operations.c.outcome == "cancelled",
+        operations.c.leased_until > utcnow(),
+    )
+    return set(connection.execute(query).scalars())
 
 
 def lease(connection: Connection, owner: str, count: int, seconds: float) -> list[Operation]:
@@ -74,10 +105,10 @@ def lease(connection: Connection, owner: str, count: int, seconds: float) -> lis
         .where(among(connection, operations.c.id, ids))
         .values(lease=owner, leased_until=now + timedelta(seconds=seconds))
     )
-    return load(connection, ids)
+    return _load(connection, ids)
 
 
-def load(connection: Connection, ids: Sequence[int]) -> list[Operation]:
+def _load(connection: Connection, ids: Sequence[int]) -> list[Operation]:
     table = operations
     query = (
         sa.select(
@@ -88,8 +119,10 @@ def load(connection: Connection, ids: Sequence[int]) -> list[Operation]:
             table.c.step,
             table.c.attempt,
             table.c.tries,
+            table.c.created_at,
             table.c.data,
             table.c.action_id,
+            table.c.result,
         )
         .join_from(table, servers, table.c.server_id == servers.c.id)
         .where(among(connection, table.c.id, ids))
@@ -113,58 +146,139 @@ def still_mine(connection: Connection, owner: str, ids: Sequence[int]) -> set[in
     return set(connection.execute(query).scalars())
 
 
-def checkpoint(connection: Connection, operation: Operation, due_at: datetime) -> None:
-    """Keep how far the operation is, and let go of it until `due_at`."""
+_SAVE = (
+    sa.update(operations)
+    .where(operations.c.id == sa.bindparam("of"))
+    .values(
+        {name: sa.bindparam(name) for name in ("step", "attempt", "tries", "data", "leased_until", "lease")}
+        | {
+            "result": sa.case((sa.bindparam("used"), sa.null()), else_=operations.c.result),
+            "due_at": sa.case(
+                (
+                    sa.and_(operations.c.result.is_not(None), ~sa.bindparam("used", type_=sa.Boolean)),
+                    sa.bindparam("now"),
+                ),
+                else_=sa.bindparam("due"),
+            ),
+        }
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far an operation is; without a lease it is let go of until `due_at`."""
+
+    operation: Operation
+    due_at: datetime
+    used_result: bool = False
+    lease: str | None = None
+    leased_until: datetime | None = None
+
+
+def save(connection: Connection, checkpoints: Sequence[Checkpoint]) -> None:
+    """Keep what was reached; an operation whose result came in meanwhile is due at once."""
+    now = utcnow()
+    rows = [
+        {
+            "of": point.operation.id,
+            "step": point.operation.step,
+            "attempt": point.operation.attempt,
+            "tries": point.operation.tries,
+            "data": point.operation.data,
+            "due": point.due_at,
+            "now": now,
+            "used": point.used_result,
+            "lease": point.lease,
+            "leased_until": point.leased_until,
+        }
+        for point in checkpoints
+    ]
+    if rows:
+        connection.execute(_SAVE, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    operation: Operation
+    outcome: str
+    error: str | None = None
+
+
+_FINISH = (
+    sa.update(operations)
+    .where(operations.c.id == sa.bindparam("of"))
+    .values(
+        data=sa.bindparam("data"),
+        outcome=sa.bindparam("outcome"),
+        error=sa.bindparam("error"),
+        finished_at=sa.bindparam("finished_at"),
+        due_at=None,
+        lease=None,
+        leased_until=None,
+    )
+)
+
+
+def finish(connection: Connection, endings: Sequence[Ending]) -> None:
+    now = utcnow()
+    rows = [
+        {
+            "of": ending.operation.id,
+            "data": ending.operation.data,
+            "outcome": ending.outcome,
+            "error": ending.error,
+            "finished_at": now,
+        }
+        for ending in endings
+    ]
+    if rows:
+        connection.execute(_FINISH, rows)
+
+
+def let_go(connection: Connection, owner: str, ids: Sequence[int]) -> None:
+    """Give back the leases of operations that were cancelled under us, once nothing of them is under way."""
     connection.execute(
         sa.update(operations)
-        .where(operations.c.id == operation.id)
-        .values(
-            step=operation.step,
-            attempt=operation.attempt,
-            tries=operation.tries,
-            data=operation.data,
-            due_at=due_at,
-            lease=None,
-            leased_until=None,
-        )
+        .where(among(connection, operations.c.id, ids), operations.c.lease == owner)
+        .values(lease=None, leased_until=None)
     )
 
 
-def finish(connection: Connection, operation: Operation, outcome: str, error: str | None = None) -> None:
-    connection.execute(
-        sa.update(operations)
-        .where(operations.c.id == operation.id)
-        .values(
-            step=operation.step,
-            attempt=operation.attempt,
-            data=operation.data,
-            finished_at=utcnow(),
-            outcome=outcome,
-            error=error,
-            due_at=None,
-            lease=None,
-            leased_until=None,
-        )
-    )
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An agent's result, for the operation that waits for it."""
+
+    operation_id: int
+    attempt: int
+    result: dict[str, Any]
 
 
-def answer(connection: Connection, operation_id: int, attempt: int, key: str, result: dict[str, Any]) -> bool:
-    """Put an agent's result into the operation that waits for it; False if it is stale."""
+def answer(connection: Connection, answers: Sequence[Answer]) -> set[int]:
+    """Put results into the operations that wait for them; the ids of those that were not stale."""
+    table = operations
     query = (
-        sa.select(operations.c.data)
+        sa.select(table.c.id, table.c.attempt)
         .where(
-            operations.c.id == operation_id,
-            operations.c.attempt == attempt,
-            operations.c.finished_at.is_(None),
+            among(connection, table.c.id, {given.operation_id for given in answers}),
+            table.c.finished_at.is_(None),
         )
+        .order_by(table.c.id)
         .with_for_update()
     )
-    data = connection.execute(query).scalar_one_or_none()
-    if data is None:
-        return False
-    connection.execute(
-        sa.update(operations)
-        .where(operations.c.id == operation_id)
-        .values(data={**data, key: result}, due_at=utcnow())
-    )
-    return True
+    waiting = {(row.id, row.attempt) for row in connection.execute(query)}
+    rows = [
+        {"of": given.operation_id, "result": given.result, "due_at": utcnow()}
+        for given in answers
+        if (given.operation_id, given.attempt) in waiting
+    ]
+    if rows:
+        connection.execute(_ANSWER, rows)
+    return {row["of"] for row in rows}
+
+
+_ANSWER = (
+    sa.update(operations)
+    .where(operations.c.id == sa.bindparam("of"))
+    .values(result=sa.bindparam("result"), due_at=sa.bindparam("due_at"))
+)

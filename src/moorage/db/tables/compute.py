@@ -120,7 +120,7 @@ servers = sa.Table(
     sa.Column("tags", sa.JSON, nullable=False, default=list),
     sa.Column("addresses", sa.JSON, nullable=False, default=dict),
     sa.Column("request", sa.JSON, nullable=False, default=dict),
-    sa.Column("fault", sa.JSON),
+    sa.Column("fault", sa.JSON(none_as_null=True)),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("launched_at", Timestamp),
@@ -197,6 +197,7 @@ operations = sa.Table(
     sa.Column("attempt", sa.Integer, nullable=False, default=1),
     sa.Column("tries", sa.Integer, nullable=False, default=0),
     sa.Column("data", sa.JSON, nullable=False, default=dict),
+    sa.Column("result", sa.JSON(none_as_null=True)),
     sa.Column("action_id", Id),
     sa.Column("due_at", Timestamp),
     sa.Column("lease", sa.String(64)),
@@ -207,7 +208,8 @@ operations = sa.Table(
     sa.Column("error", sa.Text),
     sa.Index("ix_operations_due", "finished_at", "due_at"),
 )
-"""`due_at` is when a conductor should look next: now for work, the deadline while an agent works."""
+"""`due_at` is when a conductor should look next: now for work, the deadline while an agent works. `result` is
+what the agent said, in a column of its own because it may come while a conductor writes the others."""
 
 traces = sa.Table(
     "traces",

@@ -1,0 +1,187 @@
+"""The conductor: leases operations in batches, runs the step each is at, and keeps what was reached.
+
+Operations of one kind at one step are worked on together, so that a hundred builds cost one question to
+Placement and one commit, not a hundred.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+
+import sqlalchemy as sa
+from prometheus_client import Counter, Histogram
+
+from moorage.compute import actions
+from moorage.conductor import ledger
+from moorage.conductor.ledger import Checkpoint, Ending
+from moorage.conductor.work import Work
+from moorage.core.clock import utcnow
+from moorage.db.among import among
+from moorage.db.database import Database
+from moorage.db.tables.compute import servers
+
+LOG = logging.getLogger(__name__)
+
+STEPS = Counter("moorage_conductor_steps_total", "Steps run.", ["kind", "step"])
+FENCED = Counter("moorage_conductor_fenced_total", "Operations that somebody else took or cancelled.")
+ENDED = Counter("moorage_conductor_operations_total", "Operations ended.", ["kind", "outcome"])
+BATCH = Histogram(
+    "moorage_conductor_batch", "Operations leased at once.", buckets=(1, 2, 4, 8, 16, 32, 64, 128)
+)
+
+Step = Callable[[Sequence[Work]], None]
+Steps = Mapping[str, Mapping[str, Step]]
+"""By kind of operation, by the name of the step."""
+
+_LEASE_SECONDS = 60.0
+_MOST_STEPS = 20
+_MOST_TRIES = 8
+
+
+class Runner:
+    def __init__(
+        self, database: Database, steps: Steps, undo: Step, *, threads: int = 2, batch: int = 64
+    ) -> None:
+        self._database = database
+        self._steps = steps
+        self._undo = undo
+        self._batch = batch
+        self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._work = threading.Event()
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(number,), name=f"conductor-{number}", daemon=True)
+            for number in range(threads)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Finish the batch under way and take no more."""
+        self._stopping.set()
+        self._work.set()
+        for thread in self._threads:
+            thread.join(timeout=_LEASE_SECONDS)
+
+    def wake(self) -> None:
+        """There is work; without this it is found at the next look, within a second."""
+        self._work.set()
+
+    def _run(self, number: int) -> None:
+        owner = f"{self._name}:{number}"
+        while not self._stopping.is_set():
+            try:
+                busy = self.run_once(owner)
+            except Exception:
+                LOG.exception("the conductor could not reach its ledger, will try again")
+                busy = False
+                self._stopping.wait(1.0)
+            if not busy:
+                self._work.wait(1.0)
+                self._work.clear()
+
+    def run_once(self, owner: str) -> bool:
+        """Lease what is due and take it as far as it goes; False if there was nothing."""
+        leased = self._database.transact(
+            lambda connection: ledger.lease(connection, owner, self._batch, _LEASE_SECONDS)
+        )
+        if not leased:
+            return False
+        BATCH.observe(len(leased))
+        for _ in range(_MOST_STEPS):
+            works = self._with_servers(leased)
+            self._run_steps(works)
+            leased = self._keep(owner, works)
+            if not leased:
+                break
+        return True
+
+    def _with_servers(self, leased: Sequence[ledger.Operation]) -> list[Work]:
+        ids = {operation.server_id for operation in leased}
+        with self._database.read() as connection:
+            rows = connection.execute(sa.select(servers).where(among(connection, servers.c.id, ids)))
+            by_id = {row["id"]: dict(row) for row in rows.mappings()}
+        return [Work(operation, by_id[operation.server_id]) for operation in leased]
+
+    def _run_steps(self, works: Sequence[Work]) -> None:
+        groups: dict[tuple[str, str], list[Work]] = defaultdict(list)
+        for work in works:
+            groups[work.operation.kind, work.operation.step].append(work)
+        for (kind, step), group in groups.items():
+            STEPS.labels(kind, step).inc(len(group))
+            try:
+                self._steps[kind][step](group)
+            except Exception as error:
+                LOG.exception("step %s of %s failed for %d operations", step, kind, len(group))
+                for work in group:
+                    self._put_off(work, step, f"{type(error).__name__}: {error}")
+
+    def _put_off(self, work: Work, step: str, error: str) -> None:
+        """Something that is nobody's decision went wrong: try again a bounded number of times."""
+        work.changes, work.writes, work.outcome = {}, [], None
+        if work.operation.tries >= _MOST_TRIES:
+            work.fail(error)
+            return
+        work.try_again(step, min(60.0, 0.5 * 2**work.operation.tries))
+
+    def _keep(self, owner: str, works: Sequence[Work]) -> list[ledger.Operation]:
+        """Write down what the steps decided; the operations that go on at once."""
+        now = utcnow()
+        lease_end = now + timedelta(seconds=_LEASE_SECONDS)
+
+        def write(connection: sa.Connection) -> set[int]:
+            mine = ledger.still_mine(connection, owner, [work.operation.id for work in works])
+            kept = [work for work in works if work.operation.id in mine]
+            for work in kept:
+                for effect in work.writes:
+                    effect(connection)
+                if work.changes:
+                    change = sa.update(servers).where(servers.c.id == work.server["id"])
+                    connection.execute(change.values(updated_at=now, **work.changes))
+            going_on = [work for work in kept if work.outcome is None]
+            ledger.save(
+                connection,
+                [
+                    Checkpoint(work.operation, work.due_at, work.used_result)
+                    if work.due_at is not None
+                    else Checkpoint(work.operation, now, work.used_result, owner, lease_end)
+                    for work in going_on
+                ],
+            )
+            ended = [work for work in kept if work.outcome is not None]
+            ledger.finish(
+                connection, [Ending(work.operation, work.outcome or "", work.error) for work in ended]
+            )
+            for work in ended:
+                if work.operation.action_id is not None:
+                    actions.finish(connection, work.operation.action_id, work.error)
+            return mine
+
+        mine = self._database.transact(write)
+        self._undo_fenced(owner, [work for work in works if work.operation.id not in mine])
+        for work in works:
+            if work.operation.id in mine and work.outcome is not None:
+                ENDED.labels(work.operation.kind, work.outcome).inc()
+        return [
+            work.operation
+            for work in works
+            if work.operation.id in mine and work.outcome is None and work.due_at is None
+        ]
+
+    def _undo_fenced(self, owner: str, fenced: Sequence[Work]) -> None:
+        """What was done outside for an operation that is no longer ours must not stay."""
+        if not fenced:
+            return
+        FENCED.inc(len(fenced))
+        self._undo(fenced)
+        ids = [work.operation.id for work in fenced]
+        self._database.transact(lambda connection: ledger.let_go(connection, owner, ids))
