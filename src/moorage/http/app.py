@@ -8,12 +8,11 @@ from email.utils import format_datetime
 from typing import Any, Generic, TypeVar
 
 import falcon
-import msgspec
 import sqlalchemy as sa
 
 from moorage.core.log import REQUEST_ID
-from moorage.http.call import JSON, Call
-from moorage.http.errors import HttpError
+from moorage.http.call import Call
+from moorage.http.errors import JSON, ErrorStyle, HttpError
 from moorage.http.policy import Authorizer
 from moorage.http.reply import Reply
 from moorage.http.route import Endpoint, Route
@@ -21,13 +20,12 @@ from moorage.http.version import Version, VersionRange
 
 LOG = logging.getLogger(__name__)
 S = TypeVar("S")
-_CODES_SINCE: Version = (1, 23)
 
 
 class Application(Generic[S]):
     """Serves `routes` with `service`; `caching_since` is the version that brought `last-modified`.
 
-    `translations` says how errors of the domain, which knows no HTTP, are answered.
+    `style` words refusals; `translations` says how errors of the domain, which knows no HTTP, are answered.
     """
 
     def __init__(
@@ -37,12 +35,14 @@ class Application(Generic[S]):
         versions: VersionRange,
         authorizer: Authorizer,
         *,
-        caching_since: Version,
+        style: ErrorStyle,
+        caching_since: Version | None = None,
         translations: Mapping[type[Exception], Callable[[Any], HttpError]] | None = None,
     ) -> None:
         self._service = service
         self._versions = versions
         self._authorizer = authorizer
+        self._style = style
         self._caching_since = caching_since
         self.wsgi: falcon.App[falcon.Request, falcon.Response] = falcon.App(
             middleware=[_Versioning(versions)]
@@ -67,7 +67,7 @@ class Application(Generic[S]):
 
     def _responder(self, endpoint: Endpoint[S]) -> Callable[..., None]:
         def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
-            call = Call(request, params, endpoint.body, endpoint.query)
+            call = Call(request, params, self._authorizer, endpoint.body, endpoint.query)
             self._admit(endpoint, call)
             self._send(endpoint.handler(self._service, call), call.version, response)
 
@@ -76,6 +76,8 @@ class Application(Generic[S]):
     def _admit(self, endpoint: Endpoint[S], call: Call) -> None:
         if call.version < endpoint.since:
             raise HttpError(endpoint.before_that)
+        if endpoint.until is not None and call.version > endpoint.until:
+            raise HttpError(404)
         if endpoint.reads_json:
             call.require_json()
         if endpoint.gives_json and not call.request.client_accepts(JSON):
@@ -88,7 +90,8 @@ class Application(Generic[S]):
         if reply.body is not None:
             response.data = reply.encoded()
             response.content_type = reply.content_type
-        if reply.last_modified is not None and version >= self._caching_since:
+        since = self._caching_since
+        if reply.last_modified is not None and since is not None and version >= since:
             response.set_header("last-modified", format_datetime(reply.last_modified, usegmt=True))
             response.set_header("cache-control", "no-cache")
         for name, value in reply.headers.items():
@@ -97,23 +100,12 @@ class Application(Generic[S]):
     def _refuse(
         self, request: falcon.Request, response: falcon.Response, error: HttpError, _params: dict[str, Any]
     ) -> None:
-        version = request.context.get("version")
         response.status = error.status
         for name, value in error.headers.items():
             response.set_header(name, value)
-        accept = request.accept
-        if accept == "*/*" or request.client_accepts(JSON):
-            body = error.body(
-                with_code=version is not None and version >= _CODES_SINCE, request_id=REQUEST_ID.get()
-            )
-            response.content_type = JSON
-            response.data = msgspec.json.encode(body)
-        elif request.client_accepts("text/html"):
-            response.content_type = "text/html; charset=UTF-8"
-            response.text = error.html()
-        else:
-            response.content_type = "text/plain; charset=UTF-8"
-            response.text = error.plain()
+        response.content_type, response.data = self._style.render(
+            error, request.context.get("version"), REQUEST_ID.get(), request.client_accepts
+        )
 
     def _translating(self, translate: Callable[[Any], HttpError]) -> Callable[..., None]:
         def handle(
@@ -157,7 +149,7 @@ class _Versioning:
         self._versions = versions
 
     def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
-        request.context.version = self._versions.requested(request.get_header("openstack-api-version"))
+        request.context.version = self._versions.requested(request.get_header)
         length = request.env.get("CONTENT_LENGTH")
         if not length:
             return
@@ -171,8 +163,9 @@ class _Versioning:
     ) -> None:
         version = request.context.get("version")
         if version is not None:
-            response.set_header("openstack-api-version", self._versions.header(version))
-            response.append_header("vary", "openstack-api-version")
+            for name, value in self._versions.headers(version).items():
+                response.set_header(name, value)
+                response.append_header("vary", name)
 
 
 def _not_allowed(allowed: str) -> Callable[..., None]:

@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import bcrypt
-import msgspec
 from keystonemiddleware import auth_token
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
 from moorage.core.log import REQUEST_ID
 from moorage.http.caller import Environ
-from moorage.http.errors import HttpError
+from moorage.http.errors import ErrorStyle, HttpError
 
 LOG = logging.getLogger(__name__)
 StartResponse = Callable[..., Any]
@@ -30,14 +29,16 @@ _TRUSTED_TOKENS = {"admin", "notused"}
 """`notused` is what keystoneauth's plug-in `none` sends."""
 
 
-def middleware(conf: cfg.ConfigOpts, public_paths: frozenset[str]) -> Callable[[Wsgi], Wsgi]:
+def middleware(
+    conf: cfg.ConfigOpts, public_paths: frozenset[str], style: ErrorStyle
+) -> Callable[[Wsgi], Wsgi]:
     """The middleware for the configured strategy; `public_paths` need no login."""
     strategy = conf.auth.strategy
     if strategy == "none":
-        return lambda inner: _Public(NoAuth(inner), inner, public_paths)
+        return lambda inner: _Public(NoAuth(inner, style), inner, public_paths)
     if strategy == "basic":
         users = read_password_file(Path(conf.auth.basic_auth_file))
-        return lambda inner: _Public(BasicAuth(inner, users), inner, public_paths)
+        return lambda inner: _Public(BasicAuth(inner, users, style), inner, public_paths)
     return lambda inner: _Public(
         auth_token.AuthProtocol(inner, {"oslo_config_config": conf}), inner, public_paths
     )
@@ -59,13 +60,14 @@ class _Public:
 class NoAuth:
     """Trusts the caller: a token `user[:project]` says who it is, and `X-Roles` what it may."""
 
-    def __init__(self, inner: Wsgi) -> None:
+    def __init__(self, inner: Wsgi, style: ErrorStyle) -> None:
         self._inner = inner
+        self._style = style
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         token = environ.get("HTTP_X_AUTH_TOKEN")
         if token is None:
-            return _unauthorized(environ, start_response, {})
+            return _unauthorized(self._style, start_response, {})
         user, _, project = token.partition(":")
         if "HTTP_X_ROLES" not in environ:
             environ["HTTP_X_ROLES"] = "admin" if user in _TRUSTED_TOKENS else ""
@@ -79,15 +81,16 @@ class NoAuth:
 class BasicAuth:
     """HTTP basic: bcrypt is slow on purpose, so a password that passed is remembered by its digest."""
 
-    def __init__(self, inner: Wsgi, users: dict[str, bytes]) -> None:
+    def __init__(self, inner: Wsgi, users: dict[str, bytes], style: ErrorStyle) -> None:
         self._inner = inner
+        self._style = style
         self._users = users
         self._passed: dict[str, bytes] = {}
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         user, password = _basic_credentials(environ.get("HTTP_AUTHORIZATION", ""))
         if user is None or not self._matches(user, password):
-            return _unauthorized(environ, start_response, {"WWW-Authenticate": 'Basic realm="moorage"'})
+            return _unauthorized(self._style, start_response, {"WWW-Authenticate": 'Basic realm="moorage"'})
         for header in _IDENTITY_HEADERS:
             environ.pop(header, None)
         environ.pop("HTTP_OPENSTACK_SYSTEM_SCOPE", None)
@@ -132,13 +135,12 @@ def hash_password(password: str) -> str:
 
 
 def _unauthorized(
-    environ: Environ, start_response: StartResponse, headers: dict[str, str]
+    style: ErrorStyle, start_response: StartResponse, headers: dict[str, str]
 ) -> Iterable[bytes]:
-    body = msgspec.json.encode(
-        HttpError(401, "Authentication required").body(with_code=False, request_id=REQUEST_ID.get())
-    )
+    refusal = HttpError(401, "Authentication required")
+    content_type, body = style.render(refusal, None, REQUEST_ID.get(), lambda _media_type: True)
     start_response(
         "401 Unauthorized",
-        [("Content-Type", "application/json"), ("Content-Length", str(len(body))), *headers.items()],
+        [("Content-Type", content_type), ("Content-Length", str(len(body))), *headers.items()],
     )
     return [body]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
 import falcon
 
 from moorage.http.caller import Caller
-from moorage.http.errors import HttpError
+from moorage.http.errors import JSON, HttpError
+from moorage.http.policy import Authorizer
 from moorage.http.schema import AnySchema
 from moorage.http.version import Version
 
-JSON = "application/json"
 MAX_BODY = 64 * 1024 * 1024
 
 
@@ -37,12 +38,22 @@ class Query:
 
 
 class Call:
-    __slots__ = ("_body_schema", "_query", "_query_schema", "caller", "params", "request", "version")
+    __slots__ = (
+        "_authorizer",
+        "_body_schema",
+        "_query",
+        "_query_schema",
+        "caller",
+        "params",
+        "request",
+        "version",
+    )
 
     def __init__(
         self,
         request: falcon.Request,
         params: dict[str, str],
+        authorizer: Authorizer,
         body_schema: AnySchema | None = None,
         query_schema: AnySchema | None = None,
     ) -> None:
@@ -50,6 +61,7 @@ class Call:
         self.params = params
         self.version: Version = request.context.version
         self.caller = Caller.from_environ(request.env)
+        self._authorizer = authorizer
         self._body_schema = body_schema
         self._query_schema = query_schema
         self._query: Query | None = None
@@ -59,6 +71,14 @@ class Call:
         if self._query is None:
             self._query = Query(self.request.query_string)
         return self._query
+
+    def authorize(self, rule: str, target: Mapping[str, str | None]) -> None:
+        """For a rule that depends on what the handler found: a 403 unless the caller passes."""
+        self._authorizer.check(rule, self.caller, target)
+
+    def allows(self, rule: str, target: Mapping[str, str | None]) -> bool:
+        """Whether the caller passes a rule that only decides how much is shown."""
+        return self._authorizer.allows(rule, self.caller, target)
 
     def require_json(self) -> None:
         given = (self.request.content_type or "None").split(";")[0].strip()

@@ -29,10 +29,10 @@ class Authorizer:
 
     def check(self, rule: str, caller: Caller, target: Mapping[str, str | None]) -> None:
         """Raise a 403 unless `caller` may do what `rule` names to `target`."""
-        if not self._allowed(rule, caller, target):
+        if not self.allows(rule, caller, target):
             raise HttpError(403, f"Policy does not allow {rule} to be performed.")
 
-    def _allowed(self, rule: str, caller: Caller, target: Mapping[str, str | None]) -> bool:
+    def allows(self, rule: str, caller: Caller, target: Mapping[str, str | None]) -> bool:
         now = time.monotonic()
         if now > self._forget_at or len(self._remembered) > 10_000:
             self._remembered = {}

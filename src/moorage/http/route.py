@@ -26,12 +26,14 @@ class Endpoint(Generic[S]):
     handler: Handler[S]
     policy: str | None = None
     """Name of the rule that the caller must pass; None lets everybody in."""
-    check: str = "rule:admin_or_service_api"
-    """The rule's default."""
+    check: str = "!"
+    """The rule's default; nobody, unless a service says otherwise."""
     target: Callable[[Call], Mapping[str, str | None]] = _no_target
     since: Version = (0, 0)
     before_that: int = 404
     """The status below the version `since`."""
+    until: Version | None = None
+    """The last version that has it; 404 after that."""
     body: AnySchema | None = None
     """What the body must look like; a route that has one takes JSON and nothing else."""
     query: AnySchema | None = None

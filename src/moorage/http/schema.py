@@ -9,7 +9,7 @@ import jsonschema_rs
 import msgspec
 
 from moorage.core.uuids import is_uuid_like
-from moorage.http.errors import HttpError
+from moorage.http.errors import HttpError, SchemaError
 
 Version = tuple[int, int]
 
@@ -37,14 +37,14 @@ class Schema:
     def newest(self) -> dict[str, Any]:
         return self.definition
 
-    def explain(self, instance: Any) -> str | None:
-        """None if `instance` is valid, else a text that says what is wrong with it."""
+    def problem(self, instance: Any) -> jsonschema.ValidationError | None:
+        """None if `instance` is valid, else what is wrong with it."""
         if self._fast.is_valid(instance):
             return None
         try:
             jsonschema.validate(instance, self.definition, format_checker=FORMATS)
         except jsonschema.ValidationError as error:
-            return str(error)
+            return error
         # The two disagree: the slow one is the authority, because clients were written against it.
         return None
 
@@ -56,15 +56,20 @@ class Schema:
             raise HttpError(400, f"Malformed JSON: {error}") from error
         except RecursionError as error:
             raise HttpError(400, "Malformed JSON: nested too deeply") from error
-        problem = self.explain(data)
+        problem = self.problem(data)
         if problem is not None:
-            raise HttpError(400, f"JSON does not validate: {problem}")
+            raise _refusal("JSON does not validate", problem)
         return data
 
     def check_query(self, parameters: dict[str, str]) -> None:
-        problem = self.explain(parameters)
+        problem = self.problem(parameters)
         if problem is not None:
-            raise HttpError(400, f"Invalid query string parameters: {problem}")
+            raise _refusal("Invalid query string parameters", problem)
+
+
+def _refusal(what: str, problem: jsonschema.ValidationError) -> SchemaError:
+    field = str(problem.absolute_path[-1]) if problem.absolute_path else None
+    return SchemaError(f"{what}: {problem}", field, problem.instance, problem.message)
 
 
 class VersionedSchema:

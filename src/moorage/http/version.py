@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -9,6 +10,7 @@ import microversion_parse
 
 from moorage.http.errors import HttpError
 
+STANDARD_HEADER = "openstack-api-version"
 Version = tuple[int, int]
 
 
@@ -23,13 +25,18 @@ class VersionRange:
     service_type: str
     lowest: Version
     highest: Version
+    legacy_header: str | None = None
+    """An older header, which holds the bare number."""
 
-    def requested(self, header: str | None) -> Version:
-        """The version that the `OpenStack-API-Version` header asks for; the lowest one without a header."""
-        return _parse(self, header or "")
+    def requested(self, header: Callable[[str], str | None]) -> Version:
+        """The version that a request's headers ask for; the lowest one if they don't say."""
+        legacy = header(self.legacy_header) if self.legacy_header is not None else None
+        return _parse(self, header(STANDARD_HEADER) or "", legacy or "")
 
-    def header(self, version: Version) -> str:
-        return f"{self.service_type} {text(version)}"
+    def headers(self, version: Version) -> dict[str, str]:
+        """What an answer says of the version that it was made for."""
+        named = {STANDARD_HEADER: f"{self.service_type} {text(version)}"}
+        return named if self.legacy_header is None else {**named, self.legacy_header: text(version)}
 
     def names(self) -> list[str]:
         major = self.lowest[0]
@@ -37,10 +44,12 @@ class VersionRange:
 
 
 @lru_cache(maxsize=1024)
-def _parse(versions: VersionRange, header: str) -> Version:
-    headers = {microversion_parse.STANDARD_HEADER: header} if header else {}
+def _parse(versions: VersionRange, header: str, legacy: str) -> Version:
+    standard = {microversion_parse.STANDARD_HEADER: header} if header else {}
     try:
-        found = microversion_parse.extract_version(headers, versions.service_type, versions.names())
+        if legacy and microversion_parse.get_version(standard, versions.service_type) is None:
+            standard = {microversion_parse.STANDARD_HEADER: f"{versions.service_type} {legacy}"}
+        found = microversion_parse.extract_version(standard, versions.service_type, versions.names())
     except ValueError as error:
         raise HttpError(
             406,

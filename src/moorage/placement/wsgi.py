@@ -41,10 +41,11 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
         ROUTES,
         VERSIONS,
         Authorizer(conf, policies.rules(ROUTES)),
+        style=refusals.STYLE,
         caching_since=CACHING_SINCE,
         translations={PlacementError: refusals.default_answer},
     )
-    stack: Wsgi = auth.middleware(conf, _PUBLIC)(api.wsgi)
+    stack: Wsgi = auth.middleware(conf, _PUBLIC, refusals.STYLE)(api.wsgi)
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)

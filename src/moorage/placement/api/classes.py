@@ -51,7 +51,7 @@ def update(service: PlacementService, call: Call) -> Reply:
     if call.version < BODILESS_SINCE:
         return _rename(service, call)
     name = call.params["name"]
-    problem = schemas.NAME_CLASS.explain({"name": name})
+    problem = schemas.NAME_CLASS.problem({"name": name})
     if problem is not None:
         raise HttpError(400, f"JSON does not validate: {problem}")
     made = service.database.transact(lambda connection: names.ensure_class(connection, name))

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from oslo_policy import policy
 
 from moorage.http.route import Route
+from moorage.http.rules import of_routes
 from moorage.placement.service import PlacementService
 
 _SINCE = "0.1"
@@ -50,21 +51,4 @@ PERSONAS: tuple[policy.RuleDefault, ...] = (
 
 
 def rules(routes: Iterable[Route[PlacementService]]) -> list[policy.RuleDefault]:
-    by_name: dict[str, policy.DocumentedRuleDefault] = {}
-    for route in routes:
-        for method, endpoint in route.methods.items():
-            if endpoint.policy is None:
-                continue
-            operation = policy.Operation(method=method, path=route.path)
-            known = by_name.get(endpoint.policy)
-            if known is not None:
-                known.operations.append(operation)
-                continue
-            by_name[endpoint.policy] = policy.DocumentedRuleDefault(
-                name=endpoint.policy,
-                check_str=endpoint.check,
-                description=endpoint.summary,
-                operations=[operation],
-                scope_types=["project"],
-            )
-    return [*PERSONAS, *by_name.values()]
+    return [*PERSONAS, *of_routes(routes)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from moorage.http.errors import UNDEFINED_CODE, HttpError
+from moorage.http.errors import GuidelineStyle, HttpError
 from moorage.placement.errors import ConcurrentUpdate, ConflictError, InventoryInUse, PlacementError
+
+STYLE = GuidelineStyle(undefined_code="placement.undefined_code", codes_since=(1, 23))
 
 CONCURRENT_UPDATE = "placement.concurrent_update"
 INVENTORY_IN_USE = "placement.inventory.inuse"
@@ -42,5 +44,5 @@ def default_answer(error: PlacementError) -> HttpError:
     return HttpError(status, str(error), code=_code(error))
 
 
-def _code(error: PlacementError) -> str:
-    return next((code for kind, code in _CODES if isinstance(error, kind)), UNDEFINED_CODE)
+def _code(error: PlacementError) -> str | None:
+    return next((code for kind, code in _CODES if isinstance(error, kind)), None)

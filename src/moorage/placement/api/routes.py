@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from moorage.http.route import Endpoint, Route
 from moorage.placement.api import (
     aggregates,
@@ -21,11 +23,18 @@ from moorage.placement.api import (
 )
 from moorage.placement.service import PlacementService
 
-E = Endpoint[PlacementService]
 R = Route[PlacementService]
 
 RULE = "placement:"
 _PROJECT_READER = "rule:admin_or_project_reader_or_service_api"
+
+
+@dataclass(frozen=True)
+class E(Endpoint[PlacementService]):
+    """Administrators and other services may use most of this API."""
+
+    check: str = "rule:admin_or_service_api"
+
 
 API: tuple[R, ...] = (
     R("/", {"GET": E(root.home)}),

@@ -59,7 +59,7 @@ def show(service: PlacementService, call: Call) -> Reply:
 def create(service: PlacementService, call: Call) -> Reply:
     """Create a custom trait, if it does not exist yet."""
     name = call.params["name"]
-    if schemas.CUSTOM_TRAIT.explain(name) is not None:
+    if schemas.CUSTOM_TRAIT.problem(name) is not None:
         raise HttpError(
             400,
             "The trait is invalid. A valid trait must be no longer than 255 characters, start with the "

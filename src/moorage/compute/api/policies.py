@@ -1,0 +1,42 @@
+"""The policy rules: the reference's personas, and a rule for each line of the table of routes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from oslo_policy import policy
+
+from moorage.compute.service import ComputeService
+from moorage.http.route import Route
+from moorage.http.rules import of_routes
+
+PERSONAS: tuple[policy.RuleDefault, ...] = (
+    policy.RuleDefault("context_is_admin", "role:admin", "An administrator."),
+    policy.RuleDefault(
+        "project_member_api",
+        "role:member and project_id:%(project_id)s",
+        "Somebody who works in the project.",
+    ),
+    policy.RuleDefault(
+        "project_reader_api",
+        "role:reader and project_id:%(project_id)s",
+        "Somebody who may see what the project has.",
+    ),
+    policy.RuleDefault("service_api", "role:service", "Another service of the cloud."),
+    policy.RuleDefault(
+        "project_member_or_admin", "rule:project_member_api or rule:context_is_admin", "Changes in a project."
+    ),
+    policy.RuleDefault(
+        "project_reader_or_admin", "rule:project_reader_api or rule:context_is_admin", "Reads in a project."
+    ),
+    policy.RuleDefault(
+        "service_or_admin", "rule:service_api or rule:context_is_admin", "What services tell each other."
+    ),
+)
+
+
+def rules(
+    routes: Iterable[Route[ComputeService]], further: Iterable[policy.RuleDefault] = ()
+) -> list[policy.RuleDefault]:
+    """`further` are those that handlers ask about by themselves, after they know more."""
+    return [*PERSONAS, *of_routes(routes), *further]

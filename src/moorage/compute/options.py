@@ -1,0 +1,42 @@
+"""The `[compute]` and `[quota]` options; those that the reference has keep its names and meaning."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from moorage.core.config import Options
+
+_QUOTAS = (
+    ("instances", 10, "Servers of a project."),
+    ("cores", 20, "Virtual CPUs of a project's servers."),
+    ("ram", 50 * 1024, "Memory of a project's servers, in MiB."),
+    ("metadata_items", 128, "Metadata items of one server."),
+    ("injected_files", 5, "Files that a request may inject."),
+    ("injected_file_content_bytes", 10 * 1024, "Size of one injected file."),
+    ("injected_file_path_length", 255, "Length of an injected file's path."),
+    ("key_pairs", 100, "Key pairs of a user."),
+    ("server_groups", 10, "Server groups of a project."),
+    ("server_group_members", 10, "Servers in one group."),
+)
+
+OPTIONS: Options = {
+    "compute": [
+        cfg.StrOpt("listen", default="127.0.0.1", help="Address that moorage-api listens on."),
+        cfg.PortOpt("port", default=8774, help="Port that moorage-api listens on."),
+        cfg.IntOpt("workers", default=2, min=1, help="Processes that moorage-api runs."),
+        cfg.IntOpt("threads", default=16, min=1, help="Requests that a process works on at the same time."),
+        cfg.IntOpt(
+            "service_down_time",
+            default=60,
+            min=1,
+            help="Seconds without a sign of life after which a service counts as down.",
+        ),
+        cfg.IntOpt("max_limit", default=1000, min=1, help="Items that one page of a list has at the most."),
+        cfg.StrOpt("default_availability_zone", default="nova", help="Zone of hosts that are in none."),
+        cfg.StrOpt("internal_service_availability_zone", default="internal", help="Zone of other services."),
+    ],
+    "quota": [
+        cfg.IntOpt(name, default=default, min=-1, help=f"{what} -1 for no limit.")
+        for name, default, what in _QUOTAS
+    ],
+}

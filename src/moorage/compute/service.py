@@ -1,0 +1,57 @@
+"""The Compute service of one process: all that its handlers need."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from oslo_config import cfg
+
+from moorage.db.database import Database
+from moorage.images.contract import Images
+from moorage.network.contract import Network
+from moorage.placement.client.contract import PlacementClient
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Settings:
+    service_down_time: int
+    max_limit: int
+    default_zone: str
+    internal_zone: str
+    quotas: Mapping[str, int]
+    """The configured limits, by resource."""
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
+        options = conf.compute
+        return cls(
+            service_down_time=options.service_down_time,
+            max_limit=options.max_limit,
+            default_zone=options.default_availability_zone,
+            internal_zone=options.internal_service_availability_zone,
+            quotas=dict(conf.quota.items()),
+        )
+
+
+@dataclass(frozen=True)
+class ComputeService:
+    database: Database
+    settings: Settings
+    images: Images
+    network: Network
+    placement: PlacementClient
+    wake: Callable[[], None] = lambda: None
+    """Tells the conductor in this process, if there is one, that there is work."""
+
+    def healthy(self) -> bool:
+        try:
+            with self.database.read() as connection:
+                connection.exec_driver_sql("SELECT 1")
+        except Exception:
+            LOG.exception("health check failed")
+            return False
+        return True
