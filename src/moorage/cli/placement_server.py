@@ -13,7 +13,7 @@ from granian.log import LogLevels
 from moorage.cli import authentication, settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
-from moorage.core import log
+from moorage.core import log, metrics
 from moorage.db import engine, migrate
 from moorage.http.auth import Wsgi
 from moorage.placement.wsgi import build
@@ -51,6 +51,7 @@ def serve(
             f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
             "run `moorage-manage db sync`"
         )
+    metrics.share_among_workers()
     # A worker is a new process: all it inherits is the environment.
     os.environ[settings.ENVIRONMENT] = os.pathsep.join(settings.files(config_file))
     Granian(

@@ -9,8 +9,9 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from prometheus_client import CONTENT_TYPE_LATEST, Counter, Histogram, generate_latest
+from prometheus_client import Counter, Histogram
 
+from moorage.core import metrics
 from moorage.core.log import REQUEST_ID
 from moorage.http.auth import StartResponse, Wsgi
 from moorage.http.caller import Environ
@@ -36,7 +37,7 @@ class Entry:
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if path == "/metrics":
-            return _answer(start_response, "200 OK", CONTENT_TYPE_LATEST, generate_latest())
+            return _answer(start_response, "200 OK", metrics.CONTENT_TYPE, metrics.exposition())
         if path == "/healthz":
             return self._health(start_response)
         return self._serve(environ, start_response)

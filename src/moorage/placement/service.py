@@ -25,7 +25,9 @@ from moorage.placement.store import names, snapshot
 
 LOG = logging.getLogger(__name__)
 
-PROVIDERS = Gauge("moorage_placement_providers", "Providers in this process's picture of the fleet.")
+PROVIDERS = Gauge(
+    "moorage_placement_providers", "Providers in the picture of the fleet.", multiprocess_mode="livemax"
+)
 LOAD_SECONDS = Histogram("moorage_placement_fleet_load_seconds", "Time to read the whole fleet.")
 _PRUNE_EVERY = 60.0
 _IDLE_CATCH_UP = 5.0
