@@ -14,7 +14,7 @@ _DIRECTORY = "PROMETHEUS_MULTIPROC_DIR"
 
 
 def share_among_workers() -> None:
-    """Called by a parent before it starts its workers: they will count in files that each of them can read."""
+    """Called by a parent before it starts workers: they will count in files that each of them can read."""
     if _DIRECTORY not in os.environ:
         directory = tempfile.mkdtemp(prefix="moorage-metrics-")
         os.environ[_DIRECTORY] = directory
@@ -29,5 +29,5 @@ def exposition() -> bytes:
     if _DIRECTORY not in os.environ:
         return generate_latest(REGISTRY)
     registry = CollectorRegistry()
-    multiprocess.MultiProcessCollector(registry)
+    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return generate_latest(registry)
