@@ -39,6 +39,7 @@ def serve(
 
     Example: moorage-placement --config-file /etc/moorage/moorage.conf --listen 10.0.0.5 --workers 4
     """
+    metrics.share_among_workers()
     given = {"listen": listen, "port": port, "workers": workers, "threads": threads}
     overrides = {f"placement.{name}": value for name, value in given.items() if value is not None}
     conf = settings.read(config_file, overrides)
@@ -51,7 +52,6 @@ def serve(
             f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
             "run `moorage-manage db sync`"
         )
-    metrics.share_among_workers()
     # A worker is a new process: all it inherits is the environment.
     os.environ[settings.ENVIRONMENT] = os.pathsep.join(settings.files(config_file))
     Granian(
