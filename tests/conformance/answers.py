@@ -40,7 +40,8 @@ def error_differences(found: Reply, expected: Reply) -> list[str]:
     ours, theirs = (
         [_without_words(error) for error in reply.json()["errors"]] for reply in (found, expected)
     )
-    return unequal("errors", ours, theirs)
+    differing = unequal("errors", ours, theirs)
+    return [*differing, f"in words: {found.body!r} / {expected.body!r}"] if differing else []
 
 
 def header_differences(found: Reply, expected: Reply) -> list[str]:

@@ -62,22 +62,9 @@ class Write:
     def resolved(self, wire: Wire) -> Any:
         return _resolve(self.body, wire)
 
-    def empties_nobody(self, wire: Wire) -> bool:
-        """A defect of the reference to steer around: see docs/decisions/0003-reference-differences.md.
-
-        Told that a consumer which it does not know has no allocations, it makes a record of that
-        consumer, and from then on calls every claim that says "new" a conflict.
-        """
-        body = self.body if isinstance(self.body, dict) else {}
-        claims = {
-            "/allocations": body,
-            "/reshaper": body.get("allocations", {}),
-        }.get(self.path, {self.path.rpartition("/")[2]: body})
-        return any(
-            not claim.get("allocations", True)
-            and not wire.get(f"/allocations/{consumer}").json()["allocations"]
-            for consumer, claim in claims.items()
-        )
+    @property
+    def names_consumers(self) -> bool:
+        return self.path.startswith(("/allocations", "/reshaper"))
 
 
 def _resolve(value: Any, wire: Wire) -> Any:
