@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 from moorage.db.database import Database
 from moorage.placement.claims import ClaimRequest, KnownIds, decide
@@ -27,19 +28,27 @@ class ClaimDesk:
 
     def submit(self, request: ClaimRequest) -> None:
         """Make `request` true, or raise and change nothing."""
-        ticket = _Ticket(request)
+        (error,) = self.submit_many([request])
+        if error is not None:
+            raise error
+
+    def submit_many(self, requests: Sequence[ClaimRequest]) -> list[Exception | None]:
+        """Make independent requests true, each on its own merits; for each its error, or None if it is done.
+
+        One thread that has many to submit is as quick with this as many threads that have one each.
+        """
+        tickets = [_Ticket(request) for request in requests]
         with self._queue:
-            self._waiting.append(ticket)
-            clerk = not self._attended
-            self._attended = True
-        if not clerk:
-            ticket.called.wait()
-        if not ticket.done:
-            self._attend()
-        if ticket.error is not None:
-            raise ticket.error
-        if not ticket.done:
-            raise RuntimeError("the thread that wrote this claim was interrupted")
+            self._waiting += tickets
+            clerk = bool(tickets) and not self._attended
+            self._attended |= clerk
+        for ticket in tickets:
+            if not clerk:
+                ticket.called.wait()
+            if not ticket.done:
+                self._attend()
+            clerk = False
+        return [ticket.outcome() for ticket in tickets]
 
     def _attend(self) -> None:
         """Serve those in line, the caller first among them, and call the next clerk."""
@@ -94,3 +103,8 @@ class _Ticket:
         self.called = threading.Event()
         self.done = False
         self.error: Exception | None = None
+
+    def outcome(self) -> Exception | None:
+        if self.error is None and not self.done:
+            return RuntimeError("the thread that wrote this claim was interrupted")
+        return self.error

@@ -7,6 +7,9 @@ from typing import Any, Protocol
 
 import msgspec
 
+MICROVERSION = (1, 39)
+"""What queries are written for."""
+
 
 class PlacementUnavailableError(Exception):
     """Placement did not answer, or not in a way that makes sense; worth another try later."""

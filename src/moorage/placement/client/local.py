@@ -1,0 +1,199 @@
+"""Placement in the same process: asked directly, with no HTTP and no JSON in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from moorage.placement import report
+from moorage.placement.claims import ANY, Claim
+from moorage.placement.client.chunks import in_chunks
+from moorage.placement.client.contract import (
+    MICROVERSION,
+    AllocationRequest,
+    Candidates,
+    ConsumerClaim,
+    PlacementRefusedError,
+    PlacementUnavailableError,
+    ProviderSummary,
+    ReportedProvider,
+)
+from moorage.placement.client.telling import told
+from moorage.placement.errors import (
+    ClassNotFound,
+    ConflictError,
+    PlacementError,
+    ProviderNotFound,
+    TraitNotFound,
+)
+from moorage.placement.fleet.fleet import Fleet
+from moorage.placement.fleet.names import UnknownClassError, UnknownTraitError
+from moorage.placement.report import Report
+from moorage.placement.search import parse
+from moorage.placement.search.candidates import find_candidates
+from moorage.placement.search.request import Request
+from moorage.placement.search.result import SearchResult
+from moorage.placement.search.why import explain
+from moorage.placement.service import PlacementService
+from moorage.placement.store import allocations, providers, reports
+
+
+class LocalPlacement:
+    """A `PlacementClient` on the service object itself."""
+
+    def __init__(self, service: PlacementService) -> None:
+        self._service = service
+        self._summaries = _Summaries()
+
+    def candidates(self, query: Sequence[tuple[str, str]]) -> Candidates:
+        with _answering(), self._service.picture() as (fleet, _):
+            result = find_candidates(fleet, _request(query), self._service.settings.search)
+            return Candidates(_allocation_requests(fleet, result), self._summaries.of(fleet, result))
+
+    def claim(self, claims: Sequence[ConsumerClaim]) -> list[PlacementRefusedError | None]:
+        requests = [
+            [
+                Claim(
+                    consumer_uuid=claim.consumer_uuid,
+                    project_id=claim.project_id,
+                    user_id=claim.user_id,
+                    resources=claim.allocations,
+                    generation=claim.consumer_generation,
+                    type_name=claim.consumer_type,
+                )
+            ]
+            for claim in claims
+        ]
+        return [_refusal(error) for error in self._service.claims.submit_many(requests)]
+
+    def release(self, consumer_uuids: Sequence[str]) -> None:
+        requests = [[Claim(uuid, "", "", {}, generation=ANY)] for uuid in dict.fromkeys(consumer_uuids)]
+        for error in self._service.claims.submit_many(requests):
+            refusal = _refusal(error)
+            if refusal is not None:
+                raise refusal
+
+    def allocations(self, consumer_uuid: str) -> tuple[dict[str, dict[str, int]], int | None]:
+        with _answering(), self._service.database.read() as connection:
+            found = allocations.of_consumer(connection, consumer_uuid)
+        held: dict[str, dict[str, int]] = {}
+        for allocation in found:
+            held.setdefault(allocation.provider_uuid, {})[allocation.class_name] = allocation.used
+        return held, found[0].consumer_generation if found else None
+
+    def why(self, query: Sequence[tuple[str, str]]) -> Mapping[str, Any] | None:
+        with _answering(), self._service.picture() as (fleet, _):
+            return told(explain(fleet, _request(query)))
+
+    def report(self, providers: Sequence[ReportedProvider]) -> None:
+        for chunk in in_chunks(providers):
+            with _answering():
+                self._report(chunk)
+
+    def _report(self, chunk: list[ReportedProvider]) -> None:
+        given = _as_report(chunk)
+        report.check(given)
+        service = self._service
+        with service.picture() as (fleet, _), service.database.read() as connection:
+            changed = report.seems_changed(connection, fleet, given.providers)
+        if changed:
+            service.database.transact(lambda connection: reports.write(connection, changed))
+
+    def delete_provider(self, uuid: str) -> None:
+        with _answering():
+            try:
+                self._service.database.transact(lambda connection: providers.delete(connection, uuid))
+            except ProviderNotFound:
+                return
+
+
+class _Summaries:
+    """What candidates say of providers, kept until a provider changes: most don't between two questions.
+
+    The kept objects are handed out again and again, so nobody may change them.
+    """
+
+    def __init__(self) -> None:
+        self._basis: tuple[Fleet, int] | None = None
+        self._kept: dict[int, tuple[int, ProviderSummary]] = {}
+
+    def of(self, fleet: Fleet, result: SearchResult) -> dict[str, ProviderSummary]:
+        if self._basis is None or self._basis[0] is not fleet or self._basis[1] != fleet.names.renames:
+            self._basis = (fleet, fleet.names.renames)
+            self._kept.clear()
+        return {fleet.uuids[slot]: self._summary(fleet, slot) for slot in result.summarised}
+
+    def _summary(self, fleet: Fleet, slot: int) -> ProviderSummary:
+        stamp = fleet.stamps[slot]
+        kept = self._kept.get(slot)
+        if kept is None or kept[0] != stamp:
+            kept = self._kept[slot] = (stamp, _summary(fleet, slot))
+        return kept[1]
+
+
+def _summary(fleet: Fleet, slot: int) -> ProviderSummary:
+    parent = fleet.parent_of(slot)
+    return ProviderSummary(
+        resources={
+            fleet.names.class_name(class_id): {"capacity": capacity, "used": used}
+            for class_id, (capacity, used) in fleet.inventory(slot).items()
+        },
+        traits=[fleet.names.trait_name(trait_id) for trait_id in fleet.traits_of[slot]],
+        parent_provider_uuid=None if parent is None else fleet.uuids[parent],
+        root_provider_uuid=fleet.uuids[fleet.root_of(slot)],
+    )
+
+
+def _allocation_requests(fleet: Fleet, result: SearchResult) -> list[AllocationRequest]:
+    uuids = fleet.uuids
+    return [
+        AllocationRequest(
+            {uuids[slot]: {"resources": held} for slot, held in candidate.allocations.items()},
+            {suffix: [uuids[slot] for slot in slots] for suffix, slots in candidate.mappings.items()},
+        )
+        for candidate in result.candidates
+    ]
+
+
+def _request(query: Sequence[tuple[str, str]]) -> Request:
+    return parse.candidates_request(query, MICROVERSION)
+
+
+def _as_report(chunk: list[ReportedProvider]) -> Report:
+    """Checked as a body from outside would be; what is None is left out, and so stays as it is."""
+    fields = {"providers": [msgspec.to_builtins(provider) for provider in chunk]}
+    return msgspec.convert(fields, Report)
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Errors in the words of the contract."""
+    try:
+        yield
+    except (parse.QueryError, msgspec.ValidationError) as error:
+        raise PlacementRefusedError(400, str(error)) from error
+    except UnknownClassError as error:
+        raise _told(ClassNotFound(error.name)) from error
+    except UnknownTraitError as error:
+        raise _told(TraitNotFound(error.name)) from error
+    except PlacementError as error:
+        raise _told(error) from error
+    except sa.exc.DBAPIError as error:
+        raise PlacementUnavailableError(f"Placement's database does not answer: {error}") from error
+
+
+def _refusal(error: Exception | None) -> PlacementRefusedError | None:
+    """What became of a claim; what is no refusal is raised, since nobody knows what is true then."""
+    if error is None:
+        return None
+    if isinstance(error, PlacementError):
+        return _told(error)
+    raise PlacementUnavailableError(f"the claim could not be written: {error}") from error
+
+
+def _told(error: PlacementError) -> PlacementRefusedError:
+    return PlacementRefusedError(409 if isinstance(error, ConflictError) else 400, str(error))

@@ -1,0 +1,166 @@
+"""What every client of Placement does alike, whichever way it goes and whichever service answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.placement.client.contract import (
+    ConsumerClaim,
+    PlacementClient,
+    PlacementRefusedError,
+    ReportedProvider,
+)
+from tests.functional.placement.fleet import EAST, claim, node, node_uuid, server_uuid
+
+TWO_VCPUS = [("limit", "10"), ("resources", "VCPU:2,MEMORY_MB:1024")]
+
+
+def nodes_found(client: PlacementClient, query: list[tuple[str, str]]) -> set[str]:
+    found = client.candidates(query)
+    return {uuid for request in found.allocation_requests for uuid in request.allocations}
+
+
+def test_candidates_are_typed_and_summarised(client: PlacementClient) -> None:
+    client.report([node(1, traits=["HW_CPU_X86_AVX2"]), node(2)])
+    found = client.candidates([*TWO_VCPUS, ("required", "HW_CPU_X86_AVX2")])
+    (request,) = found.allocation_requests
+    assert request.allocations == {node_uuid(1): {"resources": {"VCPU": 2, "MEMORY_MB": 1024}}}
+    assert request.mappings == {"": [node_uuid(1)]}
+    summary = found.provider_summaries[node_uuid(1)]
+    assert summary.resources["MEMORY_MB"] == {"capacity": 15872, "used": 0}
+    assert summary.traits == ["HW_CPU_X86_AVX2"]
+    assert summary.root_provider_uuid == node_uuid(1)
+    assert summary.parent_provider_uuid is None
+
+
+def test_candidates_keep_to_the_limit(client: PlacementClient) -> None:
+    client.report([node(number) for number in range(1, 6)])
+    assert len(client.candidates([("limit", "3"), ("resources", "VCPU:1")]).allocation_requests) == 3
+
+
+def test_a_query_that_makes_no_sense_is_refused(client: PlacementClient) -> None:
+    client.report([node(1)])
+    for query in ([("resources", "VCPU:none")], [("resources", "CUSTOM_UNHEARD_OF:1")]):
+        with pytest.raises(PlacementRefusedError) as caught:
+            client.candidates([("limit", "1"), *query])
+        assert caught.value.status == 400
+        assert caught.value.detail
+
+
+def test_summaries_follow_what_is_used(client: PlacementClient) -> None:
+    client.report([node(1)])
+    assert client.candidates(TWO_VCPUS).provider_summaries[node_uuid(1)].resources["VCPU"]["used"] == 0
+    assert client.claim([claim(1, on=1)]) == [None]
+    assert client.candidates(TWO_VCPUS).provider_summaries[node_uuid(1)].resources["VCPU"]["used"] == 2
+
+
+def test_each_claim_is_decided_on_its_own_merits(client: PlacementClient) -> None:
+    client.report([node(1, vcpus=4), node(2, vcpus=4)])
+    outcomes = client.claim([claim(1, on=1), claim(2, on=1, vcpus=3), claim(3, on=1), claim(4, on=2)])
+    assert [error is None for error in outcomes] == [True, False, True, True]
+    refused = outcomes[1]
+    assert refused is not None
+    assert refused.status == 409
+    assert "VCPU" in refused.detail
+    assert client.allocations(server_uuid(2)) == ({}, None)
+    assert client.allocations(server_uuid(3)) == ({node_uuid(1): {"VCPU": 2, "MEMORY_MB": 1024}}, 1)
+
+
+def test_a_consumer_is_not_claimed_twice_by_mistake(client: PlacementClient) -> None:
+    client.report([node(1), node(2)])
+    assert client.claim([claim(1, on=1)]) == [None]
+    (again,) = client.claim([claim(1, on=2)])
+    assert again is not None
+    assert again.status == 409
+    assert client.claim([claim(1, on=2, generation=1)]) == [None]
+    assert client.allocations(server_uuid(1))[0].keys() == {node_uuid(2)}
+
+
+def test_a_provider_that_is_gone_refuses_the_claim(client: PlacementClient) -> None:
+    client.report([node(1)])
+    (refused,) = client.claim([claim(1, on=7)])
+    assert refused is not None
+    assert refused.status == 400
+
+
+def test_release_drops_everything_and_may_come_again(client: PlacementClient) -> None:
+    client.report([node(1)])
+    client.claim([claim(1, on=1), claim(2, on=1)])
+    client.release([server_uuid(1), server_uuid(2), server_uuid(9)])
+    client.release([server_uuid(1)])
+    assert client.allocations(server_uuid(1)) == ({}, None)
+    assert client.candidates(TWO_VCPUS).provider_summaries[node_uuid(1)].resources["VCPU"]["used"] == 0
+
+
+def test_empty_allocations_release(client: PlacementClient) -> None:
+    client.report([node(1)])
+    client.claim([claim(1, on=1)])
+    empty = ConsumerClaim(server_uuid(1), {}, "project", "user", consumer_generation=1)
+    assert client.claim([empty]) == [None]
+    assert client.allocations(server_uuid(1)) == ({}, None)
+
+
+def test_a_report_makes_providers_what_they_are_said_to_be(client: PlacementClient) -> None:
+    client.report([node(1, traits=["CUSTOM_RED"], aggregates=[EAST])])
+    red, east = ("required", "CUSTOM_RED"), ("member_of", EAST)
+    assert nodes_found(client, [*TWO_VCPUS, red, east]) == {node_uuid(1)}
+    client.report([node(1, vcpus=1, traits=[])])
+    assert nodes_found(client, [*TWO_VCPUS, east]) == set()
+    assert nodes_found(client, [("limit", "1"), ("resources", "VCPU:1"), east]) == {node_uuid(1)}
+    assert nodes_found(client, [("limit", "1"), ("resources", "VCPU:1"), red]) == set()
+
+
+def test_what_a_report_leaves_out_stays(client: PlacementClient) -> None:
+    client.report([node(1, traits=["CUSTOM_RED"], aggregates=[EAST])])
+    client.report([ReportedProvider(node_uuid(1), "node-1")])
+    query = [*TWO_VCPUS, ("required", "CUSTOM_RED"), ("member_of", EAST)]
+    assert nodes_found(client, query) == {node_uuid(1)}
+
+
+def test_a_report_may_name_children_before_their_parents(client: PlacementClient) -> None:
+    child = ReportedProvider(
+        node_uuid(2), "node-1-gpu", {"CUSTOM_GPU": {"total": 4}}, parent_provider_uuid=node_uuid(1)
+    )
+    client.report([child, node(1)])
+    found = client.candidates([("limit", "1"), ("resources", "VCPU:1"), ("resources_GPU", "CUSTOM_GPU:1")])
+    assert found.allocation_requests[0].mappings == {"": [node_uuid(1)], "_GPU": [node_uuid(2)]}
+    assert found.provider_summaries[node_uuid(2)].root_provider_uuid == node_uuid(1)
+    assert found.provider_summaries[node_uuid(2)].parent_provider_uuid == node_uuid(1)
+
+
+def test_a_report_follows_a_new_name(client: PlacementClient) -> None:
+    client.report([node(1)])
+    client.report([ReportedProvider(node_uuid(1), "renamed")])
+    client.report([ReportedProvider(node_uuid(2), "node-1")])
+
+
+def test_an_inventory_in_use_is_not_taken_away(client: PlacementClient) -> None:
+    client.report([node(1)])
+    client.claim([claim(1, on=1)])
+    with pytest.raises(PlacementRefusedError) as caught:
+        client.report([ReportedProvider(node_uuid(1), "node-1", inventories={"VCPU": {"total": 8}})])
+    assert caught.value.status == 409
+
+
+def test_a_provider_is_deleted_unless_it_is_in_use(client: PlacementClient) -> None:
+    client.report([node(1)])
+    client.claim([claim(1, on=1)])
+    with pytest.raises(PlacementRefusedError) as caught:
+        client.delete_provider(node_uuid(1))
+    assert caught.value.status == 409
+    client.release([server_uuid(1)])
+    client.delete_provider(node_uuid(1))
+    client.delete_provider(node_uuid(1))
+    assert nodes_found(client, TWO_VCPUS) == set()
+
+
+def test_why_names_the_condition_and_the_nearest_miss(client: PlacementClient) -> None:
+    client.report([node(1), node(2, vcpus=6)])
+    told = client.why([("limit", "10"), ("resources", "VCPU:20")])
+    if told is None:
+        pytest.skip("this Placement can't tell")
+    assert told["trees_left"] == 0
+    assert told["excludes_most"]["subject"] == "VCPU:20"
+    nearest = told["near_misses"][0]
+    assert nearest["name"] == "node-1"
+    assert nearest["failures"][0]["sentence"] == "VCPU: needs 20, free 8 of 8"
