@@ -14,7 +14,9 @@ from moorage.conductor.work import Work
 
 LOG = logging.getLogger(__name__)
 
-ASKED_AGAIN = Counter("moorage_conductor_asked_again_total", "Tasks sent again because no result came.", ["kind"])
+ASKED_AGAIN = Counter(
+    "moorage_conductor_asked_again_total", "Tasks sent again because no result came.", ["kind"]
+)
 _ASK_AGAIN_SECONDS = 30.0
 _MOST_ASKS = 20
 

@@ -33,7 +33,12 @@ class Delete:
         self._placement = placement
 
     def steps(self) -> dict[str, Step]:
-        return {"begin": self.begin, "destroy": self.destroy, "destroyed": self.destroyed, "release": self.release}
+        return {
+            "begin": self.begin,
+            "destroy": self.destroy,
+            "destroyed": self.destroyed,
+            "release": self.release,
+        }
 
     def begin(self, batch: Sequence[Work]) -> None:
         with self._database.read() as connection:
@@ -77,5 +82,7 @@ class Delete:
         self._placement.release([work.operation.server_uuid for work in batch])
         for work in batch:
             server_id = work.server["id"]
-            work.writes.append(lambda connection, server_id=server_id: servers.mark_deleted(connection, server_id))
+            work.writes.append(
+                lambda connection, server_id=server_id: servers.mark_deleted(connection, server_id)
+            )
             work.finish()

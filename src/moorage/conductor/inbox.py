@@ -1,0 +1,97 @@
+"""What agents say: signs of life become service and node records, results wake the operations that wait."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+import sqlalchemy as sa
+from prometheus_client import Counter
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from moorage.bus.contract import Heartbeat, NodeFacts, Result
+from moorage.conductor import ledger
+from moorage.conductor.ledger import Answer
+from moorage.core import uuids
+from moorage.core.clock import utcnow
+from moorage.db.among import among
+from moorage.db.database import Database
+from moorage.db.tables.compute import nodes, services
+
+LOG = logging.getLogger(__name__)
+AGENT_BINARY = "nova-compute"
+"""The name by which clients know an agent."""
+
+RESULTS = Counter("moorage_conductor_results_total", "Results from agents.", ["kind"])
+
+
+class Inbox:
+    def __init__(self, database: Database, wake: Callable[[], None]) -> None:
+        self._database = database
+        self._wake = wake
+
+    def on_results(self, results: Sequence[Result]) -> None:
+        answers = [
+            Answer(result.operation_id, result.attempt, msgspec.to_builtins(result)) for result in results
+        ]
+        fresh = self._database.transact(lambda connection: ledger.answer(connection, answers))
+        RESULTS.labels("fresh").inc(len(fresh))
+        RESULTS.labels("stale").inc(len(results) - len(fresh))
+        self._wake()
+
+    def on_heartbeat(self, heartbeat: Heartbeat) -> None:
+        self._database.transact(lambda connection: _record(connection, heartbeat))
+
+
+def _record(connection: Connection, heartbeat: Heartbeat) -> None:
+    now = utcnow()
+    said = {"version": heartbeat.version, "facts": heartbeat.facts, "seen_at": now}
+    known = sa.and_(services.c.host == heartbeat.host, services.c.binary == AGENT_BINARY)
+    updated = connection.execute(
+        sa.update(services).where(known).values(**said).returning(services.c.id)
+    ).first()
+    if updated is None:
+        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+        new = insert(services).values(uuid=uuids.generate(), host=heartbeat.host, binary=AGENT_BINARY, **said)
+        connection.execute(new.on_conflict_do_nothing(index_elements=["host", "binary"]))
+        LOG.info("host %s is here", heartbeat.host)
+    if heartbeat.nodes is not None:
+        _record_nodes(connection, heartbeat.host, heartbeat.nodes)
+
+
+def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFacts]) -> None:
+    """The host's nodes become just these; one that another host had moves, with a new epoch."""
+    query = sa.select(nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts).where(
+        among(connection, nodes.c.uuid, [node.uuid for node in reported]) | (nodes.c.host == host)
+    )
+    known = {row.uuid: row for row in connection.execute(query)}
+    new = [
+        {
+            "uuid": node.uuid,
+            "name": node.name,
+            "host": host,
+            "hypervisor_type": node.hypervisor_type,
+            "facts": node.facts,
+        }
+        for node in reported
+        if node.uuid not in known
+    ]
+    if new:
+        connection.execute(sa.insert(nodes), new)
+    for node in reported:
+        row = known.pop(node.uuid, None)
+        if row is None or (row.host, row.name, row.facts) == (host, node.name, node.facts):
+            continue
+        moved = 0 if row.host == host else 1
+        connection.execute(
+            sa.update(nodes)
+            .where(nodes.c.uuid == node.uuid)
+            .values(
+                host=host, name=node.name, facts=node.facts, epoch=nodes.c.epoch + moved, updated_at=utcnow()
+            )
+        )
+    gone = [uuid for uuid, row in known.items() if row.host == host]
+    if gone:
+        connection.execute(sa.delete(nodes).where(among(connection, nodes.c.uuid, gone)))

@@ -1,0 +1,217 @@
+"""Build: ports, a host, an address, a spawn; and the next host where one of them fails there.
+
+    begin (ports) → schedule (a host, and a claim on it) → bind (ports to the host) → spawn → spawned
+
+What has to be undone for another attempt is undone in the step that starts it, and again by a delete.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from moorage.compute import actions, servers
+from moorage.compute.states import TaskState, VmState
+from moorage.conductor.agents import Agents
+from moorage.conductor.placing import NoHost, Placer
+from moorage.conductor.runner import Step
+from moorage.conductor.work import Work
+from moorage.core.clock import utcnow
+from moorage.network.contract import Network, NetworkError, PortRecord
+
+LOG = logging.getLogger(__name__)
+_PENDING_LOOK_SECONDS = 5.0
+
+
+class Build:
+    def __init__(
+        self, placer: Placer, agents: Agents, network: Network, *, max_attempts: int, pending_timeout: int
+    ) -> None:
+        self._placer = placer
+        self._agents = agents
+        self._network = network
+        self._max_attempts = max_attempts
+        self._pending_timeout = pending_timeout
+
+    def steps(self) -> dict[str, Step]:
+        return {
+            "begin": self.begin,
+            "schedule": self.schedule,
+            "bind": self.bind,
+            "spawn": self.spawn,
+            "spawned": self.spawned,
+            "reschedule": self.reschedule,
+        }
+
+    def begin(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            try:
+                ports = self._network.prepare(work.server, work.server["request"].get("networks", "auto"))
+            except NetworkError as error:
+                self._fail(work, str(error))
+                continue
+            _keep_ports(work, ports)
+            work.advance("schedule")
+
+    def schedule(self, batch: Sequence[Work]) -> None:
+        for work, decision in zip(batch, self._placer.place(batch), strict=True):
+            if isinstance(decision, NoHost):
+                self._no_host(work, decision)
+                continue
+            work.data["placed"] = decision
+            work.data.setdefault("tried", []).append(decision["host"])
+            work.changes |= {
+                "host": decision["host"],
+                "node": decision["node"],
+                "node_uuid": decision["node_uuid"],
+                "availability_zone": decision["zone"],
+                "task_state": TaskState.NETWORKING.value,
+            }
+            work.advance("bind")
+
+    def _no_host(self, work: Work, refusal: NoHost) -> None:
+        waited = utcnow() - work.operation.created_at
+        if refusal.hopeless or waited >= timedelta(seconds=self._pending_timeout):
+            self._fail(work, refusal.sentence)
+            return
+        work.changes |= {"task_state": TaskState.PENDING.value}
+        work.wait("schedule", _PENDING_LOOK_SECONDS)
+
+    def bind(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            placed = work.data["placed"]
+            try:
+                ports = self._network.bind(work.server, _ports(work), placed["host"], placed["cell"])
+            except NetworkError as error:
+                self._try_elsewhere(work, str(error), allowed=error.retry_elsewhere)
+                continue
+            _keep_ports(work, ports)
+            work.changes |= {"task_state": TaskState.SPAWNING.value, "addresses": _addresses(ports)}
+            work.advance("spawn")
+
+    def spawn(self, batch: Sequence[Work]) -> None:
+        self._agents.ask(batch, "spawn", then="spawned", payload=_spec)
+
+    def spawned(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                self._no_answer(work)
+            elif result["ok"]:
+                self._running(work, result)
+            else:
+                self._try_elsewhere(work, result["error"], allowed=result["retry_elsewhere"])
+
+    def _no_answer(self, work: Work) -> None:
+        """Ask again as long as the host lives; one that died is left for the next."""
+        if work.server["host"] in self._placer.hosts_up():
+            if self._agents.ask_again(work, "spawn"):
+                return
+            self._try_elsewhere(work, "the host did not answer", allowed=True)
+        else:
+            self._try_elsewhere(work, "the host went down", allowed=True)
+
+    def _running(self, work: Work, result: dict[str, Any]) -> None:
+        now = utcnow()
+        work.changes = {
+            "vm_state": VmState.ACTIVE.value,
+            "task_state": None,
+            "power_state": result["facts"].get("power_state", 1),
+            "launched_at": now,
+            "progress": 100,
+            "fault": None,
+        }
+        self._note(work, "compute__do_build_and_run_instance")
+        work.finish()
+
+    def _try_elsewhere(self, work: Work, error: str, *, allowed: bool) -> None:
+        self._note(work, "compute__do_build_and_run_instance", error)
+        work.data.setdefault("failures", []).append({"host": work.data["placed"]["host"], "error": error})
+        if not allowed or len(work.data["failures"]) >= self._max_attempts:
+            work.data["last_error"] = error
+        work.advance("reschedule")
+
+    def reschedule(self, batch: Sequence[Work]) -> None:
+        """Leave the host that failed: its ports are unbound and kept, its claim is dropped."""
+        self._placer.release(batch)
+        for work in batch:
+            _keep_ports(work, self._network.unbind(work.server, _ports(work)))
+            work.changes |= {"host": None, "node": None, "node_uuid": None, "addresses": {}}
+            work.operation.attempt += 1
+            error = work.data.pop("last_error", None)
+            if error is not None:
+                self._fail(work, error)
+                continue
+            work.changes["task_state"] = TaskState.SCHEDULING.value
+            work.advance("schedule")
+
+    def _fail(self, work: Work, error: str) -> None:
+        ports = _ports(work)
+        if ports:
+            self._network.release(work.server, ports)
+            _keep_ports(work, [])
+        work.changes |= {
+            "vm_state": VmState.ERROR.value,
+            "task_state": None,
+            "fault": servers.fault(error),
+            "addresses": {},
+        }
+        work.fail(error)
+
+    def _note(self, work: Work, event: str, error: str | None = None) -> None:
+        host = work.data["placed"]["host"]
+        action_id = work.operation.action_id
+        work.writes.append(
+            lambda connection: actions.event(connection, action_id, event, host=host, error=error)
+        )
+
+
+def _ports(work: Work) -> list[PortRecord]:
+    kept = work.changes.get("request", work.server["request"]).get("ports", [])
+    return [msgspec.convert(port, PortRecord) for port in kept]
+
+
+def _keep_ports(work: Work, ports: list[PortRecord]) -> None:
+    """With the server, not with the operation: a later delete needs them."""
+    request = work.changes.get("request", work.server["request"])
+    work.changes["request"] = {**request, "ports": msgspec.to_builtins(ports)}
+
+
+def _addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:
+    """As the API shows them: by the network's name."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for port in ports:
+        for address in port.addresses:
+            found.setdefault(port.network_name, []).append(
+                {
+                    "version": 6 if ":" in address else 4,
+                    "addr": address,
+                    "OS-EXT-IPS:type": "fixed",
+                    "OS-EXT-IPS-MAC:mac_addr": port.mac,
+                }
+            )
+    return found
+
+
+def _spec(work: Work) -> dict[str, Any]:
+    """The payload of a spawn: a `ServerSpec` in plain values."""
+    server = work.server
+    return {
+        "uuid": server["uuid"],
+        "name": server["name"],
+        "project_id": server["project_id"],
+        "user_id": server["user_id"],
+        "node_uuid": server["node_uuid"],
+        "flavor": server["flavor"],
+        "image": server["request"].get("image"),
+        "network": server["request"].get("ports", []),
+        "metadata": server["metadata"],
+        "user_data": server["user_data"],
+        "key_name": server["key_name"],
+        "public_key": server["request"].get("public_key"),
+        "config_drive": server["config_drive"],
+    }

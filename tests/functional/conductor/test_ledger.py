@@ -1,0 +1,149 @@
+"""The ledger: work is done by whoever holds the lease, and by nobody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from moorage.conductor import ledger
+from moorage.conductor.ledger import Answer, Checkpoint, Ending
+from moorage.core import uuids
+from moorage.core.clock import utcnow
+from moorage.db import engine, migrate
+from moorage.db.database import Database
+from moorage.db.tables.compute import operations, servers
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    connected = engine.connect(database_url)
+    migrate.sync(connected)
+    yield Database(connected)
+    connected.dispose()
+
+
+def make_server(database: Database) -> int:
+    row = {
+        "uuid": uuids.generate(),
+        "project_id": "p",
+        "user_id": "u",
+        "name": "s",
+        "hostname": "s",
+        "reservation_id": "r-1",
+        "flavor": {},
+        "flavorid": "1",
+        "vm_state": "building",
+    }
+    with database.write() as connection:
+        return int(connection.execute(sa.insert(servers).values(row).returning(servers.c.id)).scalar_one())
+
+
+def enqueue(database: Database, server_id: int, kind: str = "build") -> int:
+    return database.transact(lambda connection: ledger.enqueue(connection, server_id, kind, {"n": 1}))
+
+
+def lease(database: Database, owner: str, seconds: float = 60) -> list[ledger.Operation]:
+    return database.transact(lambda connection: ledger.lease(connection, owner, 10, seconds))
+
+
+def held(database: Database, owner: str, operation_id: int) -> bool:
+    return database.transact(
+        lambda connection: operation_id in ledger.still_mine(connection, owner, [operation_id])
+    )
+
+
+def row_of(database: Database, operation_id: int) -> Any:
+    with database.read() as connection:
+        return connection.execute(sa.select(operations).where(operations.c.id == operation_id)).one()
+
+
+def test_an_operation_has_one_holder_at_a_time(database: Database) -> None:
+    operation_id = enqueue(database, make_server(database))
+    [taken] = lease(database, "first")
+    assert (taken.id, taken.kind, taken.step, taken.data) == (
+        operation_id,
+        "build",
+        ledger.FIRST_STEP,
+        {"n": 1},
+    )
+    assert lease(database, "second") == []
+    assert held(database, "first", operation_id)
+    assert not held(database, "second", operation_id)
+
+
+def test_a_lease_that_ran_out_is_taken_over_and_fences_the_first(database: Database) -> None:
+    operation_id = enqueue(database, make_server(database))
+    lease(database, "dead", seconds=-1)
+    assert [taken.id for taken in lease(database, "heir")] == [operation_id]
+    assert not held(database, "dead", operation_id)
+
+
+def test_what_was_saved_is_what_the_next_holder_finds(database: Database) -> None:
+    enqueue(database, make_server(database))
+    [operation] = lease(database, "first")
+    operation.step, operation.attempt, operation.data = "bind", 3, {"host": "h"}
+    database.transact(lambda connection: ledger.save(connection, [Checkpoint(operation, utcnow())]))
+    [found] = lease(database, "second")
+    assert (found.step, found.attempt, found.data) == ("bind", 3, {"host": "h"})
+
+
+def test_a_result_that_comes_before_the_checkpoint_is_not_lost(database: Database) -> None:
+    operation_id = enqueue(database, make_server(database))
+    [operation] = lease(database, "first")
+    answers = [Answer(operation_id, operation.attempt, {"ok": True})]
+    assert database.transact(lambda connection: ledger.answer(connection, answers)) == {operation_id}
+    later = utcnow() + timedelta(minutes=10)
+    operation.step = "spawned"
+    database.transact(lambda connection: ledger.save(connection, [Checkpoint(operation, later)]))
+    [found] = lease(database, "first")
+    assert (found.step, found.result) == ("spawned", {"ok": True})
+
+
+def test_a_used_result_is_gone_and_the_deadline_holds(database: Database) -> None:
+    operation_id = enqueue(database, make_server(database))
+    [operation] = lease(database, "first")
+    answers = [Answer(operation_id, operation.attempt, {"ok": False})]
+    database.transact(lambda connection: ledger.answer(connection, answers))
+    later = utcnow() + timedelta(minutes=10)
+    point = Checkpoint(operation, later, used_result=True)
+    database.transact(lambda connection: ledger.save(connection, [point]))
+    assert lease(database, "first") == []
+    assert row_of(database, operation_id).result is None
+
+
+def test_a_result_of_an_earlier_attempt_is_stale(database: Database) -> None:
+    operation_id = enqueue(database, make_server(database))
+    answers = [Answer(operation_id, 7, {"ok": True})]
+    assert database.transact(lambda connection: ledger.answer(connection, answers)) == set()
+
+
+def test_attempts_grow_across_the_operations_of_a_server(database: Database) -> None:
+    server_id = make_server(database)
+    first = row_of(database, enqueue(database, server_id)).attempt
+    second = row_of(database, enqueue(database, server_id, "delete")).attempt
+    assert second > first
+
+
+def test_cancelling_fences_the_holder_but_shows_that_it_may_be_at_work(database: Database) -> None:
+    server_id = make_server(database)
+    operation_id = enqueue(database, server_id)
+    lease(database, "first")
+    database.transact(lambda connection: ledger.cancel(connection, server_id))
+    assert not held(database, "first", operation_id)
+    with database.read() as connection:
+        assert ledger.under_way(connection, [server_id]) == {server_id}
+    database.transact(lambda connection: ledger.let_go(connection, "first", [operation_id]))
+    with database.read() as connection:
+        assert ledger.under_way(connection, [server_id]) == set()
+
+
+def test_a_finished_operation_is_never_due_again(database: Database) -> None:
+    operation_id = enqueue(database, make_server(database))
+    [operation] = lease(database, "first")
+    database.transact(lambda connection: ledger.finish(connection, [Ending(operation, "done")]))
+    assert lease(database, "second") == []
+    assert row_of(database, operation_id).outcome == "done"
