@@ -11,6 +11,16 @@ from typing import Any, Protocol
 
 import msgspec
 
+SET_STATUS = "set_status"
+"""The kind of a task that is about the host, not about a server: payload `disabled`, a boolean."""
+
+DISCARD = "discard"
+"""The kind of a task that destroys a server that should not be on this host; its result is not reported."""
+
+
+class BusError(Exception):
+    """The bus could not take a message within its time."""
+
 
 class Task(msgspec.Struct, frozen=True):
     """Work for one agent on one server."""
@@ -18,7 +28,7 @@ class Task(msgspec.Struct, frozen=True):
     operation_id: int
     server_uuid: str
     kind: str
-    """`spawn`, `destroy`, `start`, `stop`, `reboot`: a method of the driver."""
+    """`spawn`, `destroy`, `start`, `stop`, `reboot`: a method of the driver; or one of the kinds above."""
     attempt: int
     """Grows with every host that is tried; an agent that has seen a higher one ignores this."""
     node_uuid: str
@@ -56,13 +66,16 @@ class Heartbeat(msgspec.Struct, frozen=True):
     facts: dict[str, Any] = {}
     nodes: list[NodeFacts] | None = None
     """All nodes of the host when they changed since the last one, else None."""
+    power: dict[str, int] = {}
+    """Power states that changed since the last one, by the server's UUID, all of them after a start; 0 for
+    one that is not here any more. A server that should not be here is a reason to send `discard`."""
 
 
 class ConductorSide(Protocol):
     """What a conductor uses."""
 
     def cast(self, host: str, tasks: list[Task]) -> None:
-        """Hand tasks to the agent of `host`; raises if the bus can't take them."""
+        """Hand tasks to the agent of `host`; BusError if the bus can't take them."""
 
     def receive(
         self, on_results: Callable[[list[Result]], None], on_heartbeat: Callable[[Heartbeat], None]
@@ -75,7 +88,8 @@ class ConductorSide(Protocol):
 class AgentSide(Protocol):
     """What the agent of one host uses."""
 
-    def report(self, results: list[Result]) -> None: ...
+    def report(self, results: list[Result]) -> None:
+        """BusError if the bus can't take them; then they are the caller's to keep."""
 
     def beat(self, heartbeat: Heartbeat) -> None: ...
 

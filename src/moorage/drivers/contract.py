@@ -19,6 +19,10 @@ class DriverError(Exception):
         self.retry_elsewhere = retry_elsewhere
 
 
+class DriverClosedError(Exception):
+    """The agent ends while the call is at work; the call comes again after the restart."""
+
+
 class Inventory(msgspec.Struct, frozen=True):
     total: int
     reserved: int = 0
@@ -77,7 +81,11 @@ class Driver(Protocol):
         """Make the server run; answers its power state. Done already: nothing happens."""
 
     def destroy(self, server_uuid: str, node_uuid: str) -> None:
-        """Make the server gone, whatever state it is in. Gone already: nothing happens."""
+        """Make the server gone, whatever state it is in. Gone already: nothing happens.
+
+        It may come while another call for the same server is still at work, and then wins: that call ends
+        without leaving anything behind.
+        """
 
     def start(self, server_uuid: str, node_uuid: str) -> int: ...
 
@@ -87,3 +95,6 @@ class Driver(Protocol):
 
     def servers(self) -> dict[str, int]:
         """Power states of the servers that are here, by UUID."""
+
+    def close(self) -> None:
+        """The agent ends: calls that are still at work end soon."""

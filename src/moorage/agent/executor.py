@@ -1,0 +1,166 @@
+"""Does an agent's tasks: each once, the newest of a server last, and all of them in spite of restarts."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+from prometheus_client import Counter
+
+from moorage.agent.journal import Journal, is_removal
+from moorage.agent.lanes import Lanes
+from moorage.agent.reporter import Reporter
+from moorage.bus.contract import DISCARD, Result, Task
+from moorage.drivers.contract import Driver, DriverClosedError, DriverError, ServerSpec
+
+LOG = logging.getLogger(__name__)
+
+TASKS = Counter("moorage_agent_tasks_total", "Tasks done, by kind and outcome.", ["kind", "outcome"])
+
+_PATIENCE = 30.0
+"""Seconds that a removal waits for another task of its server to end."""
+
+Facts = dict[str, int]
+
+
+class Executor:
+    """Tasks of one server follow each other; only `destroy` does not wait, since it ends what is at work.
+
+    Destroys have threads of their own, so that machines that hang can't keep others from being destroyed.
+    """
+
+    def __init__(
+        self, driver: Driver, journal: Journal, send: Callable[[list[Result]], None], threads: int = 32
+    ) -> None:
+        self._driver = driver
+        self._journal = journal
+        self._reporter = Reporter(journal, send)
+        self._workers = ThreadPoolExecutor(threads, thread_name_prefix="task")
+        self._destroyers = ThreadPoolExecutor(max(4, threads // 2), thread_name_prefix="destroy")
+        self._lanes = Lanes()
+        self._order = threading.Lock()
+        self._closed = False
+        self._methods: Mapping[str, Callable[[Task], Facts]] = {
+            "spawn": self._spawn,
+            "destroy": self._destroy,
+            DISCARD: self._destroy,
+            "start": self._start,
+            "stop": self._stop,
+            "reboot": self._reboot,
+        }
+
+    def start(self) -> None:
+        """Go on where an earlier life of this agent ended."""
+        self._reporter.start()
+        unfinished = self._journal.unfinished()
+        if unfinished:
+            LOG.info("taking up %d tasks that a restart interrupted", len(unfinished))
+        for task in unfinished:
+            self._schedule(task)
+
+    def submit(self, tasks: Sequence[Task]) -> None:
+        """Take tasks on. When this returns, they are written down."""
+        with self._order:  # what is accepted first has to be scheduled first
+            accepted = self._journal.accept(tasks)
+            for task in accepted.fresh:
+                self._schedule(task)
+        if accepted.answers:
+            self._reporter.repeat(accepted.answers)
+        if accepted.stale:
+            LOG.info("%d tasks came too late: newer ones for the same servers are known", accepted.stale)
+
+    def busy(self) -> set[str]:
+        """Servers that something is being done to, whose state says nothing yet."""
+        return self._lanes.busy()
+
+    def stop(self) -> None:
+        """Begin nothing more; the driver was closed, so what is at work ends soon and goes on next time."""
+        with self._order:
+            self._closed = True
+        self._workers.shutdown(wait=True, cancel_futures=True)
+        self._destroyers.shutdown(wait=True, cancel_futures=True)
+        self._reporter.stop()
+
+    def _schedule(self, task: Task) -> None:
+        if not self._closed and self._lanes.admit(task):
+            self._hand_over(task)
+
+    def _hand_over(self, task: Task) -> None:
+        pool = self._destroyers if is_removal(task) else self._workers
+        with contextlib.suppress(RuntimeError):  # shut down meanwhile: it is done after the next start
+            pool.submit(self._work, task)
+
+    def _work(self, task: Task) -> None:
+        try:
+            if self._lanes.begin(task):
+                result = self._remove(task) if is_removal(task) else self._perform(task)
+                TASKS.labels(task.kind, "ok" if result.ok else "failed").inc()
+                self._reporter.finished(task, result)
+        except DriverClosedError:
+            LOG.info("%s of server %s goes on after the next start", task.kind, task.server_uuid)
+        finally:
+            successor = self._lanes.leave(task)
+        if successor is not None:
+            self._hand_over(successor)
+
+    def _remove(self, task: Task) -> Result:
+        """Remove the server, and look again once whatever was at work for it has ended."""
+        result = self._perform(task)
+        if not self._lanes.others_begun(task):
+            return result
+        if not self._lanes.wait_for_others(task, _PATIENCE):
+            return _result(task, ok=False, error="another task of the server does not end")
+        return self._perform(task)
+
+    def _perform(self, task: Task) -> Result:
+        try:
+            method = self._methods.get(task.kind)
+            if method is None:
+                raise DriverError(f"this agent knows no task {task.kind!r}")
+            return _result(task, ok=True, facts=method(task))
+        except DriverClosedError:
+            raise
+        except DriverError as error:
+            return _result(task, ok=False, error=str(error), retry_elsewhere=error.retry_elsewhere)
+        except msgspec.ValidationError as error:
+            return _result(task, ok=False, error=f"the task makes no sense: {error}")
+        except Exception as error:
+            LOG.exception("%s of server %s failed unexpectedly", task.kind, task.server_uuid)
+            text = f"{type(error).__name__}: {error}"
+            return _result(task, ok=False, error=text, retry_elsewhere=task.kind == "spawn")
+
+    def _spawn(self, task: Task) -> Facts:
+        spec = msgspec.convert(task.payload, ServerSpec)
+        return {"power_state": self._driver.spawn(spec)}
+
+    def _destroy(self, task: Task) -> Facts:
+        self._driver.destroy(task.server_uuid, task.node_uuid)
+        return {}
+
+    def _start(self, task: Task) -> Facts:
+        return {"power_state": self._driver.start(task.server_uuid, task.node_uuid)}
+
+    def _stop(self, task: Task) -> Facts:
+        return {"power_state": self._driver.stop(task.server_uuid, task.node_uuid)}
+
+    def _reboot(self, task: Task) -> Facts:
+        hard = bool(task.payload.get("hard", False))
+        return {"power_state": self._driver.reboot(task.server_uuid, task.node_uuid, hard=hard)}
+
+
+def _result(
+    task: Task, *, ok: bool, error: str = "", retry_elsewhere: bool = False, facts: Facts | None = None
+) -> Result:
+    return Result(
+        operation_id=task.operation_id,
+        server_uuid=task.server_uuid,
+        attempt=task.attempt,
+        ok=ok,
+        error=error,
+        retry_elsewhere=retry_elsewhere,
+        facts=dict(facts or {}),
+    )

@@ -1,0 +1,179 @@
+"""What an agent remembers of its tasks, in a file: which it took on, and what became of them.
+
+Only the newest task of a server matters. A task is newer than another if its operation is, or if the
+operation is at a later attempt; within one attempt `destroy` comes after everything else, because it undoes
+it. A task that comes again gets the answer that it got before; but a destroy that failed is tried again.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from moorage.bus.contract import DISCARD, Result, Task
+
+_SCHEMA = (
+    """CREATE TABLE IF NOT EXISTS tasks (
+        server TEXT PRIMARY KEY, operation INTEGER NOT NULL, attempt INTEGER NOT NULL, last INTEGER NOT NULL,
+        task BLOB, result BLOB, reported INTEGER NOT NULL DEFAULT 0, changed REAL NOT NULL
+    ) WITHOUT ROWID""",
+    "CREATE INDEX IF NOT EXISTS open_tasks ON tasks (reported) WHERE reported = 0",
+    "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+)
+
+Fence = tuple[int, int, int]
+
+
+_REMOVALS = ("destroy", DISCARD)
+
+
+def fence(task: Task) -> Fence:
+    return (task.operation_id, task.attempt, int(is_removal(task)))
+
+
+def is_removal(task: Task) -> bool:
+    return task.kind in _REMOVALS
+
+
+class Accepted(msgspec.Struct):
+    """What is to be done about tasks that came in."""
+
+    fresh: list[Task] = []
+    """Never seen before: do them."""
+    answers: list[Result] = []
+    """Done already: say so again."""
+    stale: int = 0
+    """Overtaken by newer ones: nothing."""
+
+
+class Known(msgspec.Struct):
+    """The newest task of a server; no result yet means that it is at work."""
+
+    fence: Fence
+    result: Result | None
+
+    def may_be_tried_again(self, task: Task) -> bool:
+        failed = self.result is not None and not self.result.ok
+        return failed and is_removal(task) and self.fence == fence(task)
+
+
+class Journal:
+    """Each method is one transaction, so that batches are cheap. Survives a power cut."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", *_SCHEMA):
+            self._file.execute(statement)
+
+    def accept(self, tasks: Sequence[Task]) -> Accepted:
+        """Write down what is new among `tasks`; from now on it will be done, whatever happens."""
+        accepted = Accepted()
+        with self._transaction() as file:
+            for task in tasks:
+                known = self._known(file, task.server_uuid)
+                if known is None or fence(task) > known.fence or known.may_be_tried_again(task):
+                    self._begin(file, task)
+                    accepted.fresh.append(task)
+                elif fence(task) < known.fence:
+                    accepted.stale += 1
+                elif known.result is not None:
+                    accepted.answers.append(known.result)
+        return accepted
+
+    def finish(self, results: Iterable[tuple[Task, Result]]) -> list[Result]:
+        """Keep results until they are reported; answers with those that somebody waits for.
+
+        Nobody waits for the result of a task that a newer one has overtaken, or of a `discard`.
+        """
+        current = []
+        with self._transaction() as file:
+            for task, result in results:
+                unwanted = task.kind == DISCARD
+                changed = file.execute(
+                    "UPDATE tasks SET result = ?, task = NULL, reported = ?, changed = ?"
+                    " WHERE server = ? AND operation = ? AND attempt = ? AND last = ?",
+                    (msgspec.msgpack.encode(result), unwanted, time.time(), task.server_uuid, *fence(task)),
+                ).rowcount
+                if changed and not unwanted:
+                    current.append(result)
+        return current
+
+    def unfinished(self) -> list[Task]:
+        with self._lock:
+            rows = self._file.execute(
+                "SELECT task FROM tasks WHERE reported = 0 AND result IS NULL"
+            ).fetchall()
+        return [msgspec.msgpack.decode(row[0], type=Task) for row in rows]
+
+    def unreported(self) -> list[Result]:
+        with self._lock:
+            rows = self._file.execute(
+                "SELECT result FROM tasks WHERE reported = 0 AND result IS NOT NULL"
+            ).fetchall()
+        return [msgspec.msgpack.decode(row[0], type=Result) for row in rows]
+
+    def reported(self, results: Iterable[Result]) -> None:
+        with self._transaction() as file:
+            file.executemany(
+                "UPDATE tasks SET reported = 1"
+                " WHERE server = ? AND operation = ? AND attempt = ? AND result IS NOT NULL",
+                [(result.server_uuid, result.operation_id, result.attempt) for result in results],
+            )
+
+    def forget(self, seconds: float) -> int:
+        """Drop the memory of servers that were destroyed so long ago that nothing of them is on its way."""
+        with self._transaction() as file:
+            return file.execute(
+                "DELETE FROM tasks WHERE last = 1 AND reported = 1 AND changed < ?",
+                (time.time() - seconds,),
+            ).rowcount
+
+    @property
+    def disabled(self) -> bool:
+        """Whether the host was disabled when we last heard of it."""
+        with self._lock:
+            row = self._file.execute("SELECT value FROM settings WHERE name = 'disabled'").fetchone()
+        return row is not None and row[0] == "1"
+
+    @disabled.setter
+    def disabled(self, value: bool) -> None:
+        with self._transaction() as file:
+            file.execute("INSERT OR REPLACE INTO settings VALUES ('disabled', ?)", (str(int(value)),))
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()
+
+    def _known(self, file: sqlite3.Connection, server_uuid: str) -> Known | None:
+        row = file.execute(
+            "SELECT operation, attempt, last, result FROM tasks WHERE server = ?", (server_uuid,)
+        ).fetchone()
+        if row is None:
+            return None
+        result = None if row[3] is None else msgspec.msgpack.decode(row[3], type=Result)
+        return Known(row[:3], result)
+
+    def _begin(self, file: sqlite3.Connection, task: Task) -> None:
+        file.execute(
+            "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, NULL, 0, ?)",
+            (task.server_uuid, *fence(task), msgspec.msgpack.encode(task), time.time()),
+        )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._file.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._file
+            except BaseException:
+                self._file.execute("ROLLBACK")
+                raise
+            self._file.execute("COMMIT")

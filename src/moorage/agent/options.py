@@ -1,0 +1,49 @@
+"""The `[agent]` options."""
+
+from __future__ import annotations
+
+import socket
+
+from oslo_config import cfg
+
+from moorage.core.config import Options
+
+OPTIONS: Options = {
+    "agent": [
+        cfg.StrOpt(
+            "host",
+            default=socket.gethostname(),
+            sample_default="<the machine's name>",
+            help="Name of this host; it has to stay the same for as long as the host has servers.",
+        ),
+        cfg.StrOpt(
+            "cell", default="default", help="Cell of this host: says which address pool it draws from."
+        ),
+        cfg.StrOpt("driver", default="fake", choices=["fake"], help="What keeps the servers of this host."),
+        cfg.StrOpt(
+            "state_directory",
+            default="/var/lib/moorage/agent",
+            help="Where the agent keeps its journal; it has to survive restarts.",
+        ),
+        cfg.IntOpt("threads", default=32, min=1, help="Tasks that the agent works on at the same time."),
+        cfg.FloatOpt("heartbeat_interval", default=10.0, min=0.1, help="Seconds between two signs of life."),
+        cfg.FloatOpt(
+            "inventory_interval",
+            default=60.0,
+            min=0.1,
+            help="Seconds between two looks at the nodes; what changed is reported to Placement.",
+        ),
+        cfg.FloatOpt(
+            "full_report_interval",
+            default=600.0,
+            min=1.0,
+            help="Seconds after which everything is reported again, changed or not.",
+        ),
+        cfg.FloatOpt(
+            "remember_seconds",
+            default=86_400.0,
+            min=60.0,
+            help="How long a destroyed server is remembered, so that a late task does not revive it.",
+        ),
+    ]
+}

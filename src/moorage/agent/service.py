@@ -1,0 +1,155 @@
+"""The agent of one host: signs of life, inventory, and the tasks of the host's servers."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from oslo_config import cfg
+
+from moorage.agent.executor import Executor
+from moorage.agent.journal import Journal
+from moorage.agent.periodic import Periodic
+from moorage.agent.tracker import Tracker
+from moorage.bus.contract import SET_STATUS, AgentSide, Heartbeat, NodeFacts, Task
+from moorage.core.clock import utcnow
+from moorage.drivers.contract import NO_STATE, Driver
+from moorage.placement.client.contract import PlacementClient
+
+LOG = logging.getLogger(__name__)
+
+VERSION = 1
+"""Grows when agents learn something that conductors have to know about."""
+
+
+@dataclass(frozen=True)
+class AgentSettings:
+    host: str
+    cell: str = "default"
+    driver: str = "fake"
+    heartbeat_interval: float = 10.0
+    inventory_interval: float = 60.0
+    full_report_interval: float = 600.0
+    """How often everything is said again, changed or not: what was lost on the way heals by itself."""
+    remember_seconds: float = 86_400.0
+    threads: int = 32
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> AgentSettings:
+        options = conf.agent
+        return cls(
+            host=options.host,
+            cell=options.cell,
+            driver=options.driver,
+            heartbeat_interval=options.heartbeat_interval,
+            inventory_interval=options.inventory_interval,
+            full_report_interval=options.full_report_interval,
+            remember_seconds=options.remember_seconds,
+            threads=options.threads,
+        )
+
+
+class AgentService:
+    """Owns no database: what it knows comes from its driver, the bus and its own journal."""
+
+    def __init__(
+        self,
+        settings: AgentSettings,
+        driver: Driver,
+        bus: AgentSide,
+        placement: PlacementClient,
+        journal: Journal,
+    ) -> None:
+        self._settings = settings
+        self._driver = driver
+        self._bus = bus
+        self._journal = journal
+        self._executor = Executor(driver, journal, bus.report, settings.threads)
+        self._tracker = Tracker(placement)
+        self._tracker.disabled = journal.disabled
+        self._facts: dict[str, Any] = {
+            "driver": settings.driver,
+            "cell": settings.cell,
+            "started_at": utcnow().isoformat(),
+        }
+        self._said_nodes: list[NodeFacts] | None = None
+        self._said_power: dict[str, int] = {}
+        self._said_all_at = time.monotonic()
+        self._heartbeats = Periodic("heartbeat", settings.heartbeat_interval, self._beat)
+        self._inventory = Periodic("inventory", settings.inventory_interval, self._report_inventory)
+
+    def start(self) -> None:
+        """Go on with interrupted work, then be there for new work, then say so."""
+        self._executor.start()
+        self._bus.receive(self._settings.host, self._on_tasks)
+        self._inventory.start()
+        self._heartbeats.start()
+        LOG.info("agent of host %s is running", self._settings.host)
+
+    def stop(self) -> None:
+        """End soon; what is at work goes on after the next start."""
+        self._heartbeats.stop()
+        self._inventory.stop()
+        self._driver.close()
+        self._executor.stop()
+        self._bus.close()
+        self._journal.close()
+
+    def _on_tasks(self, tasks: list[Task]) -> None:
+        for task in tasks:
+            if task.kind == SET_STATUS:
+                self._set_disabled(bool(task.payload.get("disabled", False)))
+        work = [task for task in tasks if task.kind != SET_STATUS]
+        if work:
+            self._executor.submit(work)
+
+    def _set_disabled(self, disabled: bool) -> None:
+        self._journal.disabled = disabled
+        self._tracker.disabled = disabled
+        self._inventory.wake()
+        self._heartbeats.wake()
+
+    def _report_inventory(self) -> None:
+        self._tracker.report(self._driver.nodes())
+
+    def _beat(self) -> None:
+        """Say that we live, and what changed. What could not be said is said next time."""
+        if time.monotonic() - self._said_all_at > self._settings.full_report_interval:
+            self._say_everything_again()
+        nodes = [
+            NodeFacts(uuid=node.uuid, name=node.name, hypervisor_type=node.hypervisor_type, facts=node.facts)
+            for node in self._driver.nodes()
+        ]
+        power = self._power_now()
+        self._bus.beat(
+            Heartbeat(
+                host=self._settings.host,
+                version=VERSION,
+                facts={**self._facts, "disabled": self._tracker.disabled},
+                nodes=nodes if nodes != self._said_nodes else None,
+                power=_differences(self._said_power, power),
+            )
+        )
+        self._said_nodes = nodes
+        self._said_power = power
+
+    def _say_everything_again(self) -> None:
+        self._said_nodes = None
+        self._said_power = {}
+        self._said_all_at = time.monotonic()
+        self._tracker.forget()
+        self._journal.forget(self._settings.remember_seconds)
+
+    def _power_now(self) -> dict[str, int]:
+        """What the driver says, but for servers at work what was said last: they are in between."""
+        busy = self._executor.busy()
+        found = {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
+        kept = {uuid: power for uuid, power in self._said_power.items() if uuid in busy}
+        return found | kept
+
+
+def _differences(before: dict[str, int], now: dict[str, int]) -> dict[str, int]:
+    gone = {uuid: NO_STATE for uuid in before if uuid not in now}
+    return gone | {uuid: power for uuid, power in now.items() if before.get(uuid) != power}

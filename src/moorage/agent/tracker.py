@@ -1,0 +1,80 @@
+"""Keeps Placement's picture of this host's nodes true: reports what changed, or all after an outage."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import msgspec
+from prometheus_client import Counter
+
+from moorage.drivers.contract import Node
+from moorage.placement.client.contract import (
+    PlacementClient,
+    PlacementRefusedError,
+    PlacementUnavailableError,
+    ReportedProvider,
+)
+
+LOG = logging.getLogger(__name__)
+
+REPORTED = Counter("moorage_agent_nodes_reported_total", "Nodes whose inventory was reported to Placement.")
+DISABLED_TRAIT = "COMPUTE_STATUS_DISABLED"
+_MOST_TOGETHER = 2_000
+
+
+class Tracker:
+    """A node that is missing from a listing keeps its provider: a listing is no proof that it is gone."""
+
+    def __init__(self, placement: PlacementClient) -> None:
+        self._placement = placement
+        self._reported: dict[str, bytes] = {}
+        self.disabled = False
+
+    def report(self, nodes: Sequence[Node]) -> bool:
+        """Report what is not known to be reported already; False if Placement could not be reached."""
+        wished = [self._provider(node) for node in nodes]
+        encoded = {provider.uuid: msgspec.msgpack.encode(provider) for provider in wished}
+        changed = [
+            provider for provider in wished if self._reported.get(provider.uuid) != encoded[provider.uuid]
+        ]
+        try:
+            for start in range(0, len(changed), _MOST_TOGETHER):
+                for provider in self._send(changed[start : start + _MOST_TOGETHER]):
+                    self._reported[provider.uuid] = encoded[provider.uuid]
+                    REPORTED.inc()
+        except PlacementUnavailableError as error:
+            # It may come back with an older memory than ours: then nothing is taken for granted.
+            self._reported.clear()
+            LOG.warning("Placement can't be reached, all nodes will be reported again: %s", error)
+            return False
+        return True
+
+    def forget(self) -> None:
+        """Report everything next time, in case somebody changed it in Placement."""
+        self._reported.clear()
+
+    def _send(self, providers: Sequence[ReportedProvider]) -> list[ReportedProvider]:
+        """Those that Placement took; one that it refuses must not keep the others from being known."""
+        if not providers:
+            return []
+        try:
+            self._placement.report(providers)
+        except PlacementRefusedError as error:
+            if len(providers) == 1:
+                LOG.error("Placement refuses node %s: %s", providers[0].uuid, error.detail)
+                return []
+            half = len(providers) // 2
+            return self._send(providers[:half]) + self._send(providers[half:])
+        return list(providers)
+
+    def _provider(self, node: Node) -> ReportedProvider:
+        traits = {*node.traits, DISABLED_TRAIT} if self.disabled else set(node.traits)
+        return ReportedProvider(
+            uuid=node.uuid,
+            name=node.name,
+            inventories={
+                name: msgspec.to_builtins(inventory) for name, inventory in sorted(node.inventories.items())
+            },
+            traits=sorted(traits),
+        )

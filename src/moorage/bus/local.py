@@ -1,0 +1,119 @@
+"""The bus of one process: queues in memory, one for each agent and two towards the conductor."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from moorage.bus.channel import Channel
+from moorage.bus.contract import BusError, Heartbeat, Result, Task
+
+
+class LocalBus:
+    """Joins the conductor and the agents of a process. Each gets its own side, and closes only that."""
+
+    def __init__(self, capacity: int = 10_000, patience: float = 5.0) -> None:
+        self._capacity = capacity
+        self._patience = patience
+        self._lock = threading.Lock()
+        self._agents: dict[str, Channel[Task]] = {}
+        self._results: Channel[Result] | None = None
+        self._heartbeats: Channel[Heartbeat] | None = None
+
+    def conductor_side(self) -> LocalConductorSide:
+        return LocalConductorSide(self)
+
+    def agent_side(self) -> LocalAgentSide:
+        return LocalAgentSide(self)
+
+    def send_tasks(self, host: str, tasks: list[Task]) -> None:
+        with self._lock:
+            channel = self._agents.get(host)
+        if channel is None:
+            raise BusError(f"no agent of host {host} is here")
+        channel.put(tasks)
+
+    def send_results(self, results: list[Result]) -> None:
+        with self._lock:
+            channel = self._results
+        if channel is None:
+            raise BusError("no conductor is here")
+        channel.put(results)
+
+    def send_heartbeat(self, heartbeat: Heartbeat) -> None:
+        with self._lock:
+            channel = self._heartbeats
+        if channel is None:
+            raise BusError("no conductor is here")
+        channel.put([heartbeat])
+
+    def attach_agent(self, host: str, on_tasks: Callable[[list[Task]], None]) -> None:
+        with self._lock:
+            if host in self._agents:
+                raise BusError(f"an agent of host {host} is here already")
+            self._agents[host] = Channel(f"tasks of {host}", on_tasks, self._capacity, self._patience)
+
+    def detach_agent(self, host: str) -> None:
+        with self._lock:
+            channel = self._agents.pop(host, None)
+        if channel is not None:
+            channel.close()
+
+    def attach_conductor(
+        self, on_results: Callable[[list[Result]], None], on_heartbeat: Callable[[Heartbeat], None]
+    ) -> None:
+        def deliver_heartbeats(heartbeats: list[Heartbeat]) -> None:
+            for heartbeat in heartbeats:
+                on_heartbeat(heartbeat)
+
+        with self._lock:
+            if self._results is not None:
+                raise BusError("a conductor is here already")
+            self._results = Channel("results", on_results, self._capacity, self._patience)
+            self._heartbeats = Channel("heartbeats", deliver_heartbeats, self._capacity, self._patience)
+
+    def detach_conductor(self) -> None:
+        with self._lock:
+            results, self._results = self._results, None
+            heartbeats, self._heartbeats = self._heartbeats, None
+        if results is not None:
+            results.close()
+        if heartbeats is not None:
+            heartbeats.close()
+
+
+class LocalConductorSide:
+    def __init__(self, bus: LocalBus) -> None:
+        self._bus = bus
+
+    def cast(self, host: str, tasks: list[Task]) -> None:
+        self._bus.send_tasks(host, tasks)
+
+    def receive(
+        self, on_results: Callable[[list[Result]], None], on_heartbeat: Callable[[Heartbeat], None]
+    ) -> None:
+        self._bus.attach_conductor(on_results, on_heartbeat)
+
+    def close(self) -> None:
+        self._bus.detach_conductor()
+
+
+class LocalAgentSide:
+    def __init__(self, bus: LocalBus) -> None:
+        self._bus = bus
+        self._hosts: list[str] = []
+
+    def report(self, results: list[Result]) -> None:
+        self._bus.send_results(results)
+
+    def beat(self, heartbeat: Heartbeat) -> None:
+        self._bus.send_heartbeat(heartbeat)
+
+    def receive(self, host: str, on_tasks: Callable[[list[Task]], None]) -> None:
+        self._bus.attach_agent(host, on_tasks)
+        self._hosts.append(host)
+
+    def close(self) -> None:
+        for host in self._hosts:
+            self._bus.detach_agent(host)
+        self._hosts.clear()

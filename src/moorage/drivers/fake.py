@@ -1,0 +1,225 @@
+"""A driver that only pretends: a host of any size that costs nothing, and that fails when it is told to."""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from oslo_config import cfg
+
+from moorage.core.config import ConfigError
+from moorage.drivers import faults
+from moorage.drivers.contract import (
+    RUNNING,
+    SHUT_DOWN,
+    DriverClosedError,
+    DriverError,
+    Inventory,
+    Node,
+    ServerSpec,
+)
+from moorage.drivers.fake_servers import FakeServer, FakeServers
+from moorage.drivers.faults import Fault, FaultKind
+
+_NAMESPACE = uuid.UUID("7c1c1c39-2f7b-4d65-8a24-8a0a5d0f5d11")
+
+
+@dataclass(frozen=True)
+class FakeSettings:
+    nodes: int = 1
+    vcpus: int = 64
+    ram_mb: int = 262_144
+    disk_gb: int = 4_096
+    cpu_allocation_ratio: float = 4.0
+    ram_allocation_ratio: float = 1.0
+    disk_allocation_ratio: float = 1.0
+    traits: Sequence[str] = ("COMPUTE_NODE",)
+    resource_class: str = ""
+    """If set, a node has one unit of it and takes one server."""
+    faults: dict[str, list[Fault]] = field(default_factory=dict)
+    hang_seconds: float = 3600.0
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> FakeSettings:
+        options = conf.fake
+        try:
+            steps = faults.parse_steps(options.faults)
+        except ValueError as error:
+            raise ConfigError(f"[fake] faults: {error}") from error
+        return cls(
+            nodes=options.nodes,
+            vcpus=options.vcpus,
+            ram_mb=options.ram_mb,
+            disk_gb=options.disk_gb,
+            cpu_allocation_ratio=options.cpu_allocation_ratio,
+            ram_allocation_ratio=options.ram_allocation_ratio,
+            disk_allocation_ratio=options.disk_allocation_ratio,
+            traits=tuple(options.traits),
+            resource_class=options.resource_class,
+            faults=steps,
+            hang_seconds=options.hang_seconds,
+        )
+
+
+class FakeDriver:
+    def __init__(self, host: str, settings: FakeSettings, directory: Path) -> None:
+        self._host = host
+        self._settings = settings
+        self._nodes = [_node(host, settings, number) for number in range(settings.nodes)]
+        self._node_uuids = {node.uuid for node in self._nodes}
+        self._servers = FakeServers(directory / "fake-servers.sqlite")
+        self._lock = threading.Lock()
+        self._calls: dict[str, set[threading.Event]] = {}
+        self._closed = False
+
+    def nodes(self) -> Sequence[Node]:
+        return self._nodes
+
+    def spawn(self, spec: ServerSpec) -> int:
+        if spec.node_uuid not in self._node_uuids:
+            raise DriverError(f"host {self._host} has no node {spec.node_uuid}", retry_elsewhere=True)
+        with self._call(spec.uuid) as ended:
+            known = self._servers.get(spec.uuid)
+            if known is not None and known.node_uuid == spec.node_uuid:
+                return known.power
+            asked = faults.of_metadata(spec.metadata)
+            self._suffer("spawn", asked, ended)
+            with self._lock:
+                self._still_wanted(ended)
+                self._check_room(spec)
+                self._servers.put(FakeServer(spec.uuid, spec.node_uuid, RUNNING, dict(spec.metadata)))
+        return RUNNING
+
+    def destroy(self, server_uuid: str, node_uuid: str) -> None:
+        self._end_calls(server_uuid)
+        with self._call(server_uuid) as ended:
+            self._suffer("destroy", self._asked(server_uuid), ended)
+            with self._lock:
+                self._still_wanted(ended)
+                self._servers.remove(server_uuid)
+
+    def start(self, server_uuid: str, node_uuid: str) -> int:
+        return self._set_power("start", server_uuid, RUNNING)
+
+    def stop(self, server_uuid: str, node_uuid: str) -> int:
+        return self._set_power("stop", server_uuid, SHUT_DOWN)
+
+    def reboot(self, server_uuid: str, node_uuid: str, *, hard: bool) -> int:
+        return self._set_power("reboot", server_uuid, RUNNING)
+
+    def servers(self) -> dict[str, int]:
+        return {server.uuid: server.power for server in self._servers.all().values()}
+
+    def placed(self) -> dict[str, str]:
+        """Which node each server is on: what a test holds against the control plane's books."""
+        return {server.uuid: server.node_uuid for server in self._servers.all().values()}
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            calls = [event for events in self._calls.values() for event in events]
+        for event in calls:
+            event.set()
+        self._servers.close()
+
+    def _set_power(self, step: str, server_uuid: str, power: int) -> int:
+        with self._call(server_uuid) as ended:
+            self._suffer(step, self._asked(server_uuid), ended)
+            with self._lock:
+                self._still_wanted(ended)
+                server = self._servers.get(server_uuid)
+                if server is None:
+                    raise DriverError(f"server {server_uuid} is not on host {self._host}")
+                self._servers.put(FakeServer(server.uuid, server.node_uuid, power, server.metadata))
+        return power
+
+    def _check_room(self, spec: ServerSpec) -> None:
+        known = self._servers.get(spec.uuid)
+        if known is not None:
+            raise DriverError(f"server {spec.uuid} is on node {known.node_uuid} already")
+        others = self._servers.on_node(spec.node_uuid) if self._settings.resource_class else ()
+        if others:
+            raise DriverError(f"node {spec.node_uuid} has a server already", retry_elsewhere=True)
+
+    def _asked(self, server_uuid: str) -> dict[str, list[Fault]]:
+        server = self._servers.get(server_uuid)
+        return {} if server is None else faults.of_metadata(server.metadata)
+
+    def _suffer(self, step: str, asked: dict[str, list[Fault]], ended: threading.Event) -> None:
+        """Let the faults of this step strike; what the server asks for wins over the configuration."""
+        for fault in asked.get(step, self._settings.faults.get(step, ())):
+            if not fault.strikes():
+                continue
+            if fault.kind in (FaultKind.DELAY, FaultKind.HANG):
+                ended.wait(fault.seconds if fault.kind is FaultKind.DELAY else self._settings.hang_seconds)
+                self._still_wanted(ended)
+            if fault.kind in (FaultKind.FAIL, FaultKind.FAIL_HERE, FaultKind.HANG):
+                raise DriverError(
+                    f"the fake driver was told that {step} shall {fault.kind.value}",
+                    retry_elsewhere=fault.kind is not FaultKind.FAIL,
+                )
+
+    def _still_wanted(self, ended: threading.Event) -> None:
+        if self._closed:
+            raise DriverClosedError
+        if ended.is_set():
+            raise DriverError("the server was destroyed meanwhile")
+
+    def _end_calls(self, server_uuid: str) -> None:
+        with self._lock:
+            for event in self._calls.get(server_uuid, ()):
+                event.set()
+
+    @contextmanager
+    def _call(self, server_uuid: str) -> Iterator[threading.Event]:
+        """A call at work on a server; its event is set when the call shall end."""
+        ended = threading.Event()
+        with self._lock:
+            if self._closed:
+                raise DriverClosedError
+            self._calls.setdefault(server_uuid, set()).add(ended)
+        try:
+            yield ended
+        finally:
+            with self._lock:
+                calls = self._calls[server_uuid]
+                calls.discard(ended)
+                if not calls:
+                    del self._calls[server_uuid]
+
+
+def _node(host: str, settings: FakeSettings, number: int) -> Node:
+    name = host if settings.nodes == 1 else f"{host}-node-{number:05}"
+    return Node(
+        uuid=str(uuid.uuid5(_NAMESPACE, f"{host}/{name}")),
+        name=name,
+        hypervisor_type="fake",
+        inventories=_inventories(settings),
+        traits=list(settings.traits),
+        facts={
+            "hypervisor_version": 1000,
+            "host_ip": "127.0.0.1",
+            "cpu_info": {"arch": "x86_64", "vendor": "fake", "model": "fake", "features": []},
+            "vcpus": settings.vcpus,
+            "memory_mb": settings.ram_mb,
+            "local_gb": settings.disk_gb,
+        },
+    )
+
+
+def _inventories(settings: FakeSettings) -> dict[str, Inventory]:
+    if settings.resource_class:
+        return {settings.resource_class: Inventory(total=1, max_unit=1)}
+    amounts = {
+        "VCPU": (settings.vcpus, settings.cpu_allocation_ratio),
+        "MEMORY_MB": (settings.ram_mb, settings.ram_allocation_ratio),
+        "DISK_GB": (settings.disk_gb, settings.disk_allocation_ratio),
+    }
+    return {
+        name: Inventory(total=total, max_unit=total, allocation_ratio=ratio)
+        for name, (total, ratio) in amounts.items()
+    }

@@ -1,0 +1,71 @@
+"""The servers of a simulated host, kept in a file so that they outlive the agent."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+
+class FakeServer(msgspec.Struct, frozen=True):
+    uuid: str
+    node_uuid: str
+    power: int
+    metadata: dict[str, str] = {}
+
+
+class FakeServers:
+    """A dictionary that is also a file: reads cost nothing, a write one small transaction.
+
+    A write survives the death of the process, not a power cut: the machine that it stands for would not
+    either.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock = threading.Lock()
+        self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        for statement in (
+            "PRAGMA journal_mode=WAL",
+            "PRAGMA synchronous=NORMAL",
+            "CREATE TABLE IF NOT EXISTS servers (uuid TEXT PRIMARY KEY, server BLOB NOT NULL) WITHOUT ROWID",
+        ):
+            self._file.execute(statement)
+        rows = self._file.execute("SELECT server FROM servers")
+        decoded = (msgspec.msgpack.decode(row[0], type=FakeServer) for row in rows)
+        self._servers = {server.uuid: server for server in decoded}
+        self._of_node: dict[str, set[str]] = {}
+        for server in self._servers.values():
+            self._of_node.setdefault(server.node_uuid, set()).add(server.uuid)
+
+    def get(self, uuid: str) -> FakeServer | None:
+        return self._servers.get(uuid)
+
+    def on_node(self, node_uuid: str) -> set[str]:
+        with self._lock:
+            return set(self._of_node.get(node_uuid, ()))
+
+    def all(self) -> Mapping[str, FakeServer]:
+        with self._lock:
+            return dict(self._servers)
+
+    def put(self, server: FakeServer) -> None:
+        encoded = msgspec.msgpack.encode(server)
+        with self._lock:
+            self._file.execute("INSERT OR REPLACE INTO servers VALUES (?, ?)", (server.uuid, encoded))
+            self._servers[server.uuid] = server
+            self._of_node.setdefault(server.node_uuid, set()).add(server.uuid)
+
+    def remove(self, uuid: str) -> None:
+        with self._lock:
+            server = self._servers.pop(uuid, None)
+            if server is not None:
+                self._file.execute("DELETE FROM servers WHERE uuid = ?", (uuid,))
+                self._of_node[server.node_uuid].discard(uuid)
+
+    def close(self) -> None:
+        with self._lock:
+            self._file.close()

@@ -1,0 +1,184 @@
+"""The simulated host: servers that stay, nodes that take one server, and faults on demand."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from moorage.drivers import faults
+from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
+from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.drivers.faults import Fault, FaultKind
+
+
+def spec(driver: FakeDriver, uuid: str = "server-1", node: int = 0, **metadata: str) -> ServerSpec:
+    return ServerSpec(
+        uuid=uuid,
+        name="s",
+        project_id="p",
+        user_id="u",
+        node_uuid=driver.nodes()[node].uuid,
+        flavor={},
+        metadata={f"fake:{step}": text for step, text in metadata.items()},
+    )
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> FakeDriver:
+    return FakeDriver("host-1", FakeSettings(nodes=2), tmp_path)
+
+
+def test_nodes_keep_their_identity_and_differ_between_hosts(tmp_path: Path) -> None:
+    settings = FakeSettings(nodes=3)
+    first = FakeDriver("host-1", settings, tmp_path / "1").nodes()
+    again = FakeDriver("host-1", settings, tmp_path / "2").nodes()
+    other = FakeDriver("host-2", settings, tmp_path / "3").nodes()
+    assert first == again
+    assert len({node.uuid for node in [*first, *other]}) == 6
+
+
+def test_the_only_node_has_the_name_of_its_host(tmp_path: Path) -> None:
+    assert [node.name for node in FakeDriver("host-1", FakeSettings(), tmp_path).nodes()] == ["host-1"]
+
+
+def test_servers_outlive_the_agent(driver: FakeDriver, tmp_path: Path) -> None:
+    assert driver.spawn(spec(driver)) == RUNNING
+    assert driver.stop("server-1", "") == SHUT_DOWN
+    driver.close()
+    again = FakeDriver("host-1", FakeSettings(nodes=2), tmp_path)
+    assert again.servers() == {"server-1": SHUT_DOWN}
+    assert again.placed() == {"server-1": again.nodes()[0].uuid}
+
+
+def test_what_is_done_already_is_not_done_again(driver: FakeDriver) -> None:
+    driver.spawn(spec(driver))
+    driver.stop("server-1", "")
+    assert driver.spawn(spec(driver)) == SHUT_DOWN
+    driver.destroy("server-1", "")
+    driver.destroy("server-1", "")
+    assert driver.servers() == {}
+
+
+def test_an_exclusive_node_takes_one_server(tmp_path: Path) -> None:
+    driver = FakeDriver("metal", FakeSettings(nodes=2, resource_class="CUSTOM_METAL"), tmp_path)
+    assert set(driver.nodes()[0].inventories) == {"CUSTOM_METAL"}
+    driver.spawn(spec(driver))
+    with pytest.raises(DriverError) as refused:
+        driver.spawn(spec(driver, "server-2"))
+    assert refused.value.retry_elsewhere
+    driver.spawn(spec(driver, "server-2", node=1))
+    driver.destroy("server-1", "")
+    driver.spawn(spec(driver, "server-3"))
+    assert driver.placed() == {"server-2": driver.nodes()[1].uuid, "server-3": driver.nodes()[0].uuid}
+
+
+def test_exclusive_nodes_hold_under_concurrency(tmp_path: Path) -> None:
+    driver = FakeDriver("metal", FakeSettings(resource_class="CUSTOM_METAL"), tmp_path)
+    outcomes: list[bool] = []
+
+    def attempt(number: int) -> None:
+        try:
+            driver.spawn(spec(driver, f"server-{number}", spawn="delay=0.05"))
+            outcomes.append(True)
+        except DriverError:
+            outcomes.append(False)
+
+    threads = [threading.Thread(target=attempt, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == [False] * 7 + [True]
+
+
+@pytest.mark.parametrize(("text", "elsewhere"), [("fail", False), ("fail_here", True)])
+def test_a_server_may_ask_for_a_failure(driver: FakeDriver, text: str, elsewhere: bool) -> None:
+    with pytest.raises(DriverError) as failure:
+        driver.spawn(spec(driver, spawn=text))
+    assert failure.value.retry_elsewhere is elsewhere
+    assert driver.servers() == {}
+
+
+def test_faults_of_later_steps_come_from_the_metadata_at_spawn(driver: FakeDriver) -> None:
+    driver.spawn(spec(driver, stop="fail"))
+    with pytest.raises(DriverError):
+        driver.stop("server-1", "")
+    assert driver.start("server-1", "") == RUNNING
+
+
+def test_configured_faults_strike_unless_the_server_says_otherwise(tmp_path: Path) -> None:
+    driver = FakeDriver("host-1", FakeSettings(faults=faults.parse_steps({"spawn": "fail"})), tmp_path)
+    with pytest.raises(DriverError):
+        driver.spawn(spec(driver))
+    assert driver.spawn(spec(driver, "server-2", spawn="delay=0")) == RUNNING
+
+
+def test_destroy_ends_a_spawn_that_hangs_and_leaves_nothing(driver: FakeDriver) -> None:
+    failures: list[DriverError] = []
+
+    def hang() -> None:
+        try:
+            driver.spawn(spec(driver, spawn="hang"))
+        except DriverError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=hang)
+    thread.start()
+    time.sleep(0.1)
+    driver.destroy("server-1", "")
+    thread.join(5)
+    assert not thread.is_alive()
+    assert len(failures) == 1
+    assert driver.servers() == {}
+
+
+def test_closing_ends_calls_without_calling_it_a_failure(driver: FakeDriver) -> None:
+    seen: list[BaseException] = []
+
+    def hang() -> None:
+        try:
+            driver.spawn(spec(driver, spawn="hang"))
+        except BaseException as error:
+            seen.append(error)
+
+    thread = threading.Thread(target=hang)
+    thread.start()
+    time.sleep(0.1)
+    driver.close()
+    thread.join(5)
+    assert [type(error) for error in seen] == [DriverClosedError]
+
+
+def test_a_node_of_another_host_is_refused(driver: FakeDriver, tmp_path: Path) -> None:
+    other = FakeDriver("host-2", FakeSettings(), tmp_path / "other")
+    with pytest.raises(DriverError) as refused:
+        driver.spawn(spec(other))
+    assert refused.value.retry_elsewhere
+
+
+def test_spawning_is_cheap(driver: FakeDriver) -> None:
+    begun = time.perf_counter()
+    for number in range(500):
+        driver.spawn(spec(driver, f"server-{number}"))
+    assert time.perf_counter() - begun < 2.5  # 200 a second, on a machine that has other things to do
+
+
+def test_faults_are_read_in_order() -> None:
+    assert faults.parse("delay=0.5+fail_here@0.25") == [
+        Fault(FaultKind.DELAY, 0.5),
+        Fault(FaultKind.FAIL_HERE, probability=0.25),
+    ]
+
+
+@pytest.mark.parametrize("text", ["explode", "delay", "fail=3", "fail@2", "delay=x", "delay=-1"])
+def test_nonsense_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no fault"):
+        faults.parse(text)
+
+
+def test_a_step_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no step 'migrate'"):
+        faults.parse_steps({"migrate": "fail"})
