@@ -176,15 +176,18 @@ def targets(draw: Draw, path: str) -> str:
         )
     if draw(seldom(2)):
         keys = (
-            "resources",
-            "resources1",
-            "required",
-            "member_of",
-            "in_tree",
-            "limit",
-            "name",
-            "uuid",
-            "project_id",
+            *(
+                "resources",
+                "resources",
+                "resources1",
+                "required",
+                "member_of",
+                "in_tree",
+                "limit",
+                "name",
+                "uuid",
+            ),
+            *("project_id", "group_policy", "same_subtree", "root_required"),
         )
         odd = [str(value) for value in ODD_VALUES if len(str(value)) < 2000]
         values = st.one_of(st.just("VCPU:1"), st.sampled_from(odd), st.text(max_size=20))
