@@ -1,0 +1,64 @@
+"""What a filter is, and how it says no."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Protocol
+
+import msgspec
+
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import Request
+
+
+class Kind(StrEnum):
+    """What a host may be passed over for; the names are part of the recorded trace."""
+
+    NO_HOST = "no_host"
+    ALREADY_TRIED = "already_tried"
+    NOT_THE_HOST_ASKED_FOR = "not_the_host_asked_for"
+    HOST_DOWN = "host_down"
+    HOST_DISABLED = "host_disabled"
+    TOO_MANY_SERVERS = "too_many_servers"
+    NOT_WITH_THE_GROUP = "not_with_the_group"
+    TOO_MANY_OF_THE_GROUP = "too_many_of_the_group"
+    NOT_THE_SAME_HOST = "not_the_same_host"
+    NOT_A_DIFFERENT_HOST = "not_a_different_host"
+    IMAGE_NOT_SUPPORTED = "image_not_supported"
+    ROOM_TAKEN = "room_taken"
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """Why a host was passed over: the kind, and the facts that go with it."""
+
+    kind: Kind
+    subject: str = ""
+    count: int = 0
+    most: int = 0
+
+    def __str__(self) -> str:
+        return _SENTENCES[self.kind].format(subject=self.subject, count=self.count, most=self.most)
+
+
+_SENTENCES = {
+    Kind.NO_HOST: "no compute host owns this node",
+    Kind.ALREADY_TRIED: "it failed this server before",
+    Kind.NOT_THE_HOST_ASKED_FOR: "{subject} was asked for",
+    Kind.HOST_DOWN: "its compute service is down",
+    Kind.HOST_DISABLED: "its compute service is disabled",
+    Kind.TOO_MANY_SERVERS: "it has {count} servers, {most} are allowed",
+    Kind.NOT_WITH_THE_GROUP: "the members of the affinity group are elsewhere",
+    Kind.TOO_MANY_OF_THE_GROUP: "it has {count} members of the anti-affinity group, {most} are allowed",
+    Kind.NOT_THE_SAME_HOST: "none of the servers named by same_host is here",
+    Kind.NOT_A_DIFFERENT_HOST: "a server named by different_host is here",
+    Kind.IMAGE_NOT_SUPPORTED: "it can't run an image for {subject}",
+    Kind.ROOM_TAKEN: "other servers of the same moment took its room for {subject}",
+}
+
+
+class Filter(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def objection(self, host: HostState, request: Request) -> Reason | None:
+        """What speaks against this host; None if nothing does."""

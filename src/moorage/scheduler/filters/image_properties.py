@@ -1,0 +1,23 @@
+"""What an image says of its architecture, hypervisor and mode must be among what the node can run."""
+
+from __future__ import annotations
+
+from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import ImageNeeds, Request
+
+
+class ImagePropertiesFilter:
+    name = "image properties"
+
+    def objection(self, host: HostState, request: Request) -> Reason | None:
+        image = request.image
+        if not image or any(_suits(image, offered) for offered in host.supported):
+            return None
+        said = (image.architecture, image.hypervisor_type, image.vm_mode)
+        return Reason(Kind.IMAGE_NOT_SUPPORTED, ", ".join(filter(None, said)))
+
+
+def _suits(image: ImageNeeds, offered: tuple[str, str, str]) -> bool:
+    wanted = (image.architecture, image.hypervisor_type, image.vm_mode)
+    return all(not need or need == have for need, have in zip(wanted, offered, strict=True))

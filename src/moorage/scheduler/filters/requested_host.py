@@ -1,0 +1,16 @@
+"""An administrator may ask for a host; Placement knows nodes only."""
+
+from __future__ import annotations
+
+from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import Request
+
+
+class RequestedHostFilter:
+    name = "requested host"
+
+    def objection(self, host: HostState, request: Request) -> Reason | None:
+        if request.host is None or host.host == request.host:
+            return None
+        return Reason(Kind.NOT_THE_HOST_ASKED_FOR, request.host)

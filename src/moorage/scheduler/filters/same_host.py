@@ -1,0 +1,18 @@
+"""The hint `same_host`: next to one of the servers named."""
+
+from __future__ import annotations
+
+from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import Request
+
+_ELSEWHERE = Reason(Kind.NOT_THE_SAME_HOST)
+
+
+class SameHostFilter:
+    name = "same host"
+
+    def objection(self, host: HostState, request: Request) -> Reason | None:
+        if request.same_nodes is None or host.node_uuid in request.same_nodes:
+            return None
+        return _ELSEWHERE

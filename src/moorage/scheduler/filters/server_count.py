@@ -1,0 +1,21 @@
+"""A bound on the servers of one node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCountFilter:
+    name: ClassVar[str] = "server count"
+    most: int
+
+    def objection(self, host: HostState, request: Request) -> Reason | None:
+        if host.servers < self.most:
+            return None
+        return Reason(Kind.TOO_MANY_SERVERS, count=host.servers, most=self.most)

@@ -1,0 +1,19 @@
+"""A host must be alive, and not disabled: the trait that says so may lag behind the operator."""
+
+from __future__ import annotations
+
+from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import Request
+
+_DOWN = Reason(Kind.HOST_DOWN)
+_DISABLED = Reason(Kind.HOST_DISABLED)
+
+
+class ServiceFilter:
+    name = "service"
+
+    def objection(self, host: HostState, request: Request) -> Reason | None:
+        if host.disabled:
+            return _DISABLED
+        return None if host.up else _DOWN

@@ -1,0 +1,14 @@
+"""A node that failed a server is not tried again for it."""
+
+from __future__ import annotations
+
+from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import Request
+
+
+class TriedFilter:
+    name = "tried"
+
+    def objection(self, host: HostState, request: Request) -> Reason | None:
+        return Reason(Kind.ALREADY_TRIED) if host.node_uuid in request.tried_nodes else None

@@ -1,0 +1,138 @@
+"""Request: all that the scheduler has to know of one server, and the query for Placement that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from moorage.scheduler.groups import Pair, RequestGroup
+from moorage.scheduler.needs import Needs
+from moorage.scheduler.server_group import GroupPolicy, ServerGroup
+
+WIDE = 1000
+"""A limit that is large enough to find a few certain nodes, and still bounds the answer."""
+
+_SAME = {"amd64": "x86_64", "i386": "i686", "i486": "i686", "i586": "i686", "pv": "xen", "hv": "hvm"}
+"""Other spellings that images use, and the one that nodes report."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageNeeds:
+    """What an image says of the machines that it runs on; empty means any."""
+
+    architecture: str = ""
+    hypervisor_type: str = ""
+    vm_mode: str = ""
+
+    @classmethod
+    def of(cls, properties: Mapping[str, str]) -> ImageNeeds:
+        """The older names of these properties still count, as clients send them."""
+
+        def first(*names: str) -> str:
+            said = next((str(properties[name]).lower() for name in names if properties.get(name)), "")
+            return _SAME.get(said, said)
+
+        return cls(
+            architecture=first("hw_architecture", "architecture"),
+            hypervisor_type=first("img_hv_type", "hypervisor_type"),
+            vm_mode=first("hw_vm_mode", "vm_mode"),
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.architecture or self.hypervisor_type or self.vm_mode)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What one server needs of a host."""
+
+    server_uuid: str
+    groups: tuple[RequestGroup, ...]
+    project_id: str = ""
+    group_policy: str | None = None
+    root_required: frozenset[str] = frozenset()
+    root_forbidden: frozenset[str] = frozenset()
+    zone: str | None = None
+    host: str | None = None
+    """The one host that an administrator asked for."""
+    image: ImageNeeds = ImageNeeds()
+    server_group: ServerGroup | None = None
+    same_nodes: frozenset[str] | None = None
+    """Nodes of the servers that it shall be next to; None if it does not matter."""
+    different_nodes: frozenset[str] = frozenset()
+    tried_nodes: frozenset[str] = frozenset()
+    """Nodes that have failed this server already."""
+
+    def only_nodes(self) -> frozenset[str] | None:
+        """The nodes that affinity or a hint leaves; None if they leave any."""
+        group = self.server_group
+        if group is None or group.policy is not GroupPolicy.AFFINITY or not group.placed:
+            return self.same_nodes
+        nodes = group.nodes()
+        return nodes if self.same_nodes is None else nodes & self.same_nodes
+
+    def excluded_nodes(self) -> frozenset[str]:
+        """Nodes that are out of the question, and must not use up the limit."""
+        group = self.server_group
+        apart = group is not None and group.policy is GroupPolicy.ANTI_AFFINITY
+        held = group.nodes() if group is not None and apart else frozenset()
+        return self.different_nodes | self.tried_nodes | held
+
+    def query(self, limit: int) -> list[Pair]:
+        """For `GET /allocation_candidates`: a small, ordered set, never the whole cloud.
+
+        A server that has to be on one certain node asks for that one, since a small set of the whole cloud
+        need not have it; Placement takes no list of them, so with several the set has to be larger.
+        """
+        only = self.only_nodes()
+        if only is not None and len(only) == 1:
+            (uuid,) = only
+            return self.narrowed(lambda group: group.within(uuid))._pairs(limit)
+        if only:
+            return self._pairs(max(limit, WIDE))
+        return self._pairs(limit + len(self.excluded_nodes()))
+
+    def _pairs(self, limit: int) -> list[Pair]:
+        pairs = [("limit", str(limit))]
+        root = [*sorted(self.root_required), *(f"!{name}" for name in sorted(self.root_forbidden))]
+        if root:
+            pairs.append(("root_required", ",".join(root)))
+        for group in self.groups:
+            pairs += group.pairs()
+        if self.group_policy is not None:
+            pairs.append(("group_policy", self.group_policy))
+        return pairs
+
+    def narrowed(self, change: Callable[[RequestGroup], RequestGroup]) -> Request:
+        """With a condition on the node as a whole, put on the unsuffixed group, else on all of them."""
+        whole = any(not group.suffix for group in self.groups)
+        groups = [change(group) if not group.suffix or not whole else group for group in self.groups]
+        return replace(self, groups=tuple(groups))
+
+
+def from_flavor(
+    server_uuid: str,
+    flavor: Mapping[str, Any],
+    image_properties: Mapping[str, str] | None = None,
+    *,
+    project_id: str = "",
+    zone: str | None = None,
+    host: str | None = None,
+    server_group: ServerGroup | None = None,
+    tried_nodes: frozenset[str] = frozenset(),
+    root_on_volume: bool = False,
+) -> Request:
+    """The request of a server; extra specs that make no sense raise `BadExtraSpecError`."""
+    needs = Needs.of(flavor, root_on_volume=root_on_volume)
+    return Request(
+        server_uuid=server_uuid,
+        groups=needs.groups,
+        group_policy=needs.group_policy,
+        image=ImageNeeds.of(image_properties or {}),
+        project_id=project_id,
+        zone=zone,
+        host=host,
+        server_group=server_group,
+        tried_nodes=tried_nodes,
+    )

@@ -1,0 +1,71 @@
+"""The operator's choices for scheduling, and the filters and weighers that follow from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from moorage.scheduler.filters.affinity import AffinityFilter
+from moorage.scheduler.filters.anti_affinity import AntiAffinityFilter
+from moorage.scheduler.filters.contract import Filter
+from moorage.scheduler.filters.different_host import DifferentHostFilter
+from moorage.scheduler.filters.image_properties import ImagePropertiesFilter
+from moorage.scheduler.filters.requested_host import RequestedHostFilter
+from moorage.scheduler.filters.same_host import SameHostFilter
+from moorage.scheduler.filters.server_count import ServerCountFilter
+from moorage.scheduler.filters.service import ServiceFilter
+from moorage.scheduler.filters.tried import TriedFilter
+from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
+from moorage.scheduler.weighers.contract import Weigher
+from moorage.scheduler.weighers.cpu import CpuWeigher
+from moorage.scheduler.weighers.disk import DiskWeigher
+from moorage.scheduler.weighers.ram import RamWeigher
+from moorage.scheduler.weighers.server_count import ServerCountWeigher
+from moorage.scheduler.weighers.soft_affinity import SoftAffinityWeigher
+from moorage.scheduler.weighers.soft_anti_affinity import SoftAntiAffinityWeigher
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    max_candidates: int = 50
+    """How many candidates one server's decision looks at."""
+    max_attempts: int = 3
+    """How many hosts are tried for a server, the first one included."""
+    max_servers_per_node: int = 0
+    """0 for no bound."""
+    cpu_weight: float = 1.0
+    ram_weight: float = 1.0
+    disk_weight: float = 1.0
+    server_count_weight: float = 0.0
+    soft_affinity_weight: float = 1.0
+    soft_anti_affinity_weight: float = 1.0
+    build_failure_weight: float = 1_000_000.0
+
+    def filters(self) -> tuple[Filter, ...]:
+        """The cheapest and most telling first: a host is counted against the first that objects."""
+        bound: tuple[Filter, ...] = ()
+        if self.max_servers_per_node > 0:
+            bound = (ServerCountFilter(self.max_servers_per_node),)
+        return (
+            TriedFilter(),
+            RequestedHostFilter(),
+            ServiceFilter(),
+            *bound,
+            AffinityFilter(),
+            AntiAffinityFilter(),
+            SameHostFilter(),
+            DifferentHostFilter(),
+            ImagePropertiesFilter(),
+        )
+
+    def weighers(self) -> tuple[Weigher, ...]:
+        """Those that count at all."""
+        everyone: tuple[Weigher, ...] = (
+            CpuWeigher(self.cpu_weight),
+            RamWeigher(self.ram_weight),
+            DiskWeigher(self.disk_weight),
+            ServerCountWeigher(self.server_count_weight),
+            SoftAffinityWeigher(self.soft_affinity_weight),
+            SoftAntiAffinityWeigher(self.soft_anti_affinity_weight),
+            BuildFailureWeigher(self.build_failure_weight),
+        )
+        return tuple(weigher for weigher in everyone if weigher.multiplier)

@@ -1,0 +1,172 @@
+"""Telling a trace: one sentence for the user of a server, and the whole story for its operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.scheduler.filters.contract import Kind
+from moorage.scheduler.trace import Attempt, Emptiness, Exclusion, NearMiss, Place, Ranked, Trace
+
+NO_VALID_HOST = "No valid host was found"
+_SHOWN = 5
+"""So many hosts of the ranking are shown."""
+
+_COUNTED = {
+    Kind.NO_HOST: "belong to no compute host",
+    Kind.ALREADY_TRIED: "failed this server before",
+    Kind.NOT_THE_HOST_ASKED_FOR: "are not the host asked for",
+    Kind.HOST_DOWN: "are down",
+    Kind.HOST_DISABLED: "are disabled",
+    Kind.TOO_MANY_SERVERS: "have as many servers as are allowed",
+    Kind.NOT_WITH_THE_GROUP: "are not where the members of its affinity group are",
+    Kind.TOO_MANY_OF_THE_GROUP: "have members of its anti-affinity group already",
+    Kind.NOT_THE_SAME_HOST: "are not the host of a server named by same_host",
+    Kind.NOT_A_DIFFERENT_HOST: "have a server named by different_host",
+    Kind.IMAGE_NOT_SUPPORTED: "can't run its image",
+    Kind.ROOM_TAKEN: "were filled by other servers at the same moment",
+}
+
+_CONDITIONS = {
+    "inventory": "don't have {name}",
+    "room": "don't have {amount} {name} free",
+    "min_unit": "don't give as little as {amount} {name}",
+    "max_unit": "don't give as much as {amount} {name} to one server",
+    "step_size": "don't give {name} in steps that make {amount}",
+    "required_traits": "don't have what is required ({subject})",
+    "forbidden_traits": "have what is forbidden ({subject})",
+    "root_required": "don't have what is required ({subject})",
+    "root_forbidden": "are disabled or have what is forbidden ({subject})",
+    "member_of": "are in none of the aggregates that it may go to",
+    "forbidden_aggregates": "are in an aggregate that it may not go to",
+    "in_tree": "are not the host that it has to go to",
+    "group_policy": "have too few devices to give each group its own",
+    "same_subtree": "don't have what it needs close enough together",
+    "together": "don't have all that it needs together",
+}
+
+
+def sentence(trace: Trace) -> str:
+    """What a user is told of a server that got no host. Names no hosts: these are the operator's business."""
+    if trace.problem:
+        return f"{NO_VALID_HOST}: {trace.problem}"
+    if trace.attempts:
+        return _after_attempts(trace)
+    if trace.nodes:
+        return f"{NO_VALID_HOST}: of {_hosts(trace.nodes)} with enough room, {_all_reasons(trace.excluded)}."
+    if trace.why is None:
+        return f"{NO_VALID_HOST}: none has all that the server asks for."
+    if not trace.why.trees:
+        return f"{NO_VALID_HOST}: there are no hosts."
+    return f"{NO_VALID_HOST}: {_emptiness(trace.why)}."
+
+
+def _after_attempts(trace: Trace) -> str:
+    count = len({attempt.place.node_uuid for attempt in trace.attempts})
+    tried = "1 host was" if count == 1 else f"{count} hosts were"
+    last = next((attempt.detail for attempt in reversed(trace.attempts) if attempt.detail), "")
+    return f"{NO_VALID_HOST}: {tried} tried, without success{f' ({last})' if last else ''}."
+
+
+def _all_reasons(excluded: list[Exclusion]) -> str:
+    counts: dict[str, int] = {}
+    for exclusion in excluded:
+        for kind, count in exclusion.kinds.items():
+            counts[kind] = counts.get(kind, 0) + count
+    parts = [f"{count} {_COUNTED[Kind(kind)]}" for kind, count in sorted(counts.items(), key=_most_first)]
+    return _listed(parts)
+
+
+def _most_first(entry: tuple[str, int]) -> tuple[int, str]:
+    return -entry[1], entry[0]
+
+
+def _emptiness(why: Emptiness) -> str:
+    if not why.kind:
+        return "none has all that the server asks for"
+    excluded = f"{why.excluded} of {_hosts(why.trees)} {condition(why.kind, why.subject)}"
+    return excluded if why.excluded == why.trees else f"{excluded}, and the others lack something else"
+
+
+def condition(kind: str, subject: str) -> str:
+    """One condition of Placement's, as something that hosts do or don't have."""
+    name, _, amount = subject.partition(":")
+    words = _CONDITIONS.get(kind)
+    if words is None:
+        return f"don't meet {kind.replace('_', ' ')} {subject}".rstrip()
+    return words.format(name=name, amount=amount, subject=subject)
+
+
+def story(trace: Trace) -> str:
+    """The whole decision in the order in which it happened, for an operator."""
+    return "\n".join(_lines(trace))
+
+
+def _lines(trace: Trace) -> Iterator[str]:
+    yield f"Server {trace.server_uuid}"
+    if trace.problem:
+        yield trace.problem
+        return
+    yield "Asked Placement for:"
+    yield from (f"  {name} = {value}" for name, value in trace.query)
+    yield f"Placement offered {_many(trace.candidates, 'candidate')} on {_many(trace.nodes, 'node')}."
+    if trace.why is not None:
+        yield from _why_lines(trace.why)
+    for exclusion in trace.excluded:
+        yield from _exclusion_lines(exclusion)
+    if trace.ranking:
+        yield f"{_hosts(trace.left).capitalize()} left, best first:"
+        yield from (_ranked_line(number, entry) for number, entry in enumerate(trace.ranking[:_SHOWN], 1))
+        if trace.left > _SHOWN:
+            yield f"  … and {trace.left - _SHOWN} more"
+    if trace.chosen is not None:
+        yield f"Chosen: {trace.chosen}{_alternates(trace.alternates)}."
+    for number, attempt in enumerate(trace.attempts, 1):
+        yield _attempt_line(number, attempt)
+    if trace.chosen is None:
+        yield sentence(trace)
+
+
+def _why_lines(why: Emptiness) -> Iterator[str]:
+    yield f"Of {_many(why.trees, 'tree')} of providers, {why.trees_left} can serve this."
+    if why.kind:
+        yield f"What excludes most: {why.excluded} {condition(why.kind, why.subject)}."
+    if why.nearest:
+        yield "Nearest misses:"
+        yield from (_miss_line(miss) for miss in why.nearest)
+
+
+def _miss_line(miss: NearMiss) -> str:
+    return f"  {miss.name}: {'; '.join(miss.failures)}"
+
+
+def _exclusion_lines(exclusion: Exclusion) -> Iterator[str]:
+    yield f"Filter '{exclusion.filter}' excluded {exclusion.count}:"
+    yield from (f"  {example.place}: {example.reason}" for example in exclusion.examples)
+    if exclusion.count > len(exclusion.examples):
+        yield f"  … and {exclusion.count - len(exclusion.examples)} more"
+
+
+def _ranked_line(number: int, entry: Ranked) -> str:
+    given = ", ".join(f"{name} {share:+.3g}" for name, share in entry.shares.items() if share)
+    return f"  {number}. {entry.place}: {entry.weight:.3f}{f' ({given})' if given else ''}"
+
+
+def _alternates(alternates: list[Place]) -> str:
+    return f", with {_listed([str(place) for place in alternates])} in reserve" if alternates else ""
+
+
+def _attempt_line(number: int, attempt: Attempt) -> str:
+    detail = f": {attempt.detail}" if attempt.detail else ""
+    return f"Attempt {number}, {attempt.place}: {attempt.step} {attempt.outcome}{detail}"
+
+
+def _hosts(count: int) -> str:
+    return _many(count, "host")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""

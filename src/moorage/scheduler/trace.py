@@ -1,0 +1,113 @@
+"""The trace: the record of one scheduling decision, from which it can be told again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.scheduler.filters.contract import Reason
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A node and the host that owns it."""
+
+    host: str
+    node: str
+    node_uuid: str
+
+    def __str__(self) -> str:
+        return self.host if self.host == self.node else f"{self.node} of host {self.host}"
+
+
+class PassedOver(msgspec.Struct, frozen=True):
+    """One host that a filter excluded."""
+
+    place: Place
+    reason: Reason
+
+
+class Exclusion(msgspec.Struct):
+    """What one filter excluded: how many, and a few of them."""
+
+    filter: str
+    count: int = 0
+    examples: list[PassedOver] = []
+    kinds: dict[str, int] = {}
+    """How many for each kind of reason."""
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """One host of those left, with what each weigher gave it."""
+
+    place: Place
+    weight: float
+    shares: dict[str, float]
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One host that was tried, and what came of it."""
+
+    place: Place
+    step: str
+    """How far it got: `claim`, `bind`, `spawn`."""
+    outcome: str
+    """`done`, `refused`, `failed`."""
+    detail: str = ""
+
+
+class NearMiss(msgspec.Struct, frozen=True):
+    """A tree that Placement could nearly have offered."""
+
+    name: str
+    failures: list[str]
+
+
+class Emptiness(msgspec.Struct, frozen=True):
+    """Placement's account of why it had so little to offer."""
+
+    trees: int
+    trees_left: int
+    kind: str = ""
+    """Of the condition that alone excludes most: as Placement names it."""
+    subject: str = ""
+    excluded: int = 0
+    nearest: list[NearMiss] = []
+
+    @classmethod
+    def of(cls, why: Mapping[str, Any]) -> Emptiness:
+        """From the answer of `PlacementClient.why`."""
+        worst = why.get("excludes_most") or {}
+        misses = [
+            NearMiss(miss["name"], [failure["sentence"] for failure in miss["failures"]])
+            for miss in why.get("near_misses", ())
+        ]
+        return cls(
+            trees=why["total"]["trees"],
+            trees_left=why["trees_left"],
+            kind=worst.get("kind", ""),
+            subject=worst.get("subject", ""),
+            excluded=worst.get("excludes_alone", {}).get("trees", 0),
+            nearest=misses,
+        )
+
+
+class Trace(msgspec.Struct):
+    """One decision. It is kept as JSON: fields may be added, not renamed."""
+
+    server_uuid: str
+    query: list[tuple[str, str]]
+    candidates: int = 0
+    nodes: int = 0
+    """How many nodes those candidates are on."""
+    excluded: list[Exclusion] = []
+    left: int = 0
+    ranking: list[Ranked] = []
+    """The best of those left, best first."""
+    chosen: Place | None = None
+    alternates: list[Place] = []
+    attempts: list[Attempt] = []
+    why: Emptiness | None = None
+    problem: str = ""
+    """What made the request impossible before any host was looked at."""

@@ -1,0 +1,22 @@
+"""Hosts that failed builds of late come last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from moorage.scheduler.option import Option
+from moorage.scheduler.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class BuildFailureWeigher:
+    name: ClassVar[str] = "build failures"
+    lowest: ClassVar[float | None] = None
+    multiplier: float
+
+    def applies(self, request: Request) -> bool:
+        return True
+
+    def weigh(self, option: Option, request: Request) -> float:
+        return -option.host.build_failures

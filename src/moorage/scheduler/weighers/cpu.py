@@ -1,0 +1,22 @@
+"""Hosts with more free processors come first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from moorage.scheduler.option import Option
+from moorage.scheduler.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class CpuWeigher:
+    name: ClassVar[str] = "cpu"
+    lowest: ClassVar[float | None] = 0.0
+    multiplier: float
+
+    def applies(self, request: Request) -> bool:
+        return True
+
+    def weigh(self, option: Option, request: Request) -> float:
+        return option.free("VCPU", "PCPU")

@@ -1,0 +1,22 @@
+"""Hosts with more servers come first, or with fewer if the multiplier is below 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from moorage.scheduler.option import Option
+from moorage.scheduler.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCountWeigher:
+    name: ClassVar[str] = "server count"
+    lowest: ClassVar[float | None] = None
+    multiplier: float
+
+    def applies(self, request: Request) -> bool:
+        return True
+
+    def weigh(self, option: Option, request: Request) -> float:
+        return option.host.servers

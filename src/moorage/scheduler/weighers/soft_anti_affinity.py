@@ -1,0 +1,25 @@
+"""Soft anti-affinity: the fewer members of the group a host has, the better."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from moorage.scheduler.option import Option
+from moorage.scheduler.request import Request
+from moorage.scheduler.server_group import GroupPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class SoftAntiAffinityWeigher:
+    name: ClassVar[str] = "soft anti-affinity"
+    lowest: ClassVar[float | None] = None
+    multiplier: float
+
+    def applies(self, request: Request) -> bool:
+        group = request.server_group
+        return group is not None and group.policy is GroupPolicy.SOFT_ANTI_AFFINITY
+
+    def weigh(self, option: Option, request: Request) -> float:
+        group = request.server_group
+        return 0 if group is None else -group.on(option.host.node_uuid)
