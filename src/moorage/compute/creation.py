@@ -15,8 +15,8 @@ from sqlalchemy.engine import Connection
 from moorage.compute import actions, usage
 from moorage.compute.actions import Origin
 from moorage.compute.errors import ComputeError
+from moorage.compute.quotas import Limits
 from moorage.compute.states import TaskState, VmState
-from moorage.compute.usage import Limits
 from moorage.conductor import ledger
 from moorage.core import uuids
 from moorage.db.tables.compute import server_groups, servers
@@ -66,9 +66,9 @@ class Bounds:
 
 
 def create(connection: Connection, origin: Origin, wanted: Wanted, bounds: Bounds) -> Made:
-    of_user = None if bounds.user is None else (origin.user_id, bounds.user)
+    user = None if bounds.user is None else (origin.user_id, bounds.user)
     count = usage.take(
-        connection, origin.project_id, wanted.flavor, wanted.least, wanted.most, bounds.project, of_user
+        connection, origin.project_id, wanted.flavor, wanted.least, wanted.most, bounds.project, user
     )
     group_id = None if wanted.group is None else _lock_group(connection, wanted.group, origin.project_id)
     reservation_id = "r-" + "".join(secrets.choice(_ID_LETTERS) for _ in range(8))

@@ -8,8 +8,8 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute import servers
 from moorage.compute.errors import ComputeError, NotFoundError, QuotaExceeded
+from moorage.compute.quotas import UNLIMITED
 from moorage.compute.server import Server
-from moorage.compute.usage import UNLIMITED
 
 MAX_TAGS = 50
 

@@ -32,14 +32,14 @@ def require_state(
     server: Server,
     action: str,
     vm_states: Collection[str] | None,
-    task_states: Collection[str | None] = (None,),
+    task_states: Collection[str | None] | None = (None,),
     *,
     launched: bool = True,
 ) -> None:
-    """The API's rules: `vm_states` None allows any; `launched` wants a server that has run before."""
+    """The API's rules: None allows any state; `launched` wants a server that has run before."""
     if vm_states is not None and server.vm_state not in vm_states:
         raise InvalidState(action, server.uuid, "vm_state", server.vm_state)
-    if server.task_state not in task_states:
+    if task_states is not None and server.task_state not in task_states:
         raise InvalidState(action, server.uuid, "task_state", server.task_state)
     if launched and server.launched_at is None:
         raise InvalidState(action, server.uuid, "launched_at", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 
 
@@ -57,3 +58,23 @@ def status(vm_state: str, task_state: str | None) -> str:
         if busy is not None:
             return busy
     return _BY_STATE[vm]
+
+
+STATUSES = frozenset(
+    {*_BY_STATE.values(), *_BY_TASK.values()}
+    | {"MIGRATING", "PASSWORD", "PAUSED", "REBUILD", "RESCUE", "RESIZE", "REVERT_RESIZE", "SHELVED"}
+    | {"SHELVED_OFFLOADED", "SOFT_DELETED", "SUSPENDED", "VERIFY_RESIZE"}
+)
+"""All that the API knows; some of them no server of ours is ever in."""
+
+
+def states_of(statuses: Iterable[str]) -> tuple[list[str], list[str] | None]:
+    """The states that a list by status looks for; None for the second means any.
+
+    As in the API a status that stands for a state as such also finds the servers that are being worked on.
+    """
+    wanted = {status.upper() for status in statuses}
+    whole = [vm for vm, status in _BY_STATE.items() if status in wanted]
+    busy = [pair for pair, status in _BY_TASK.items() if status in wanted]
+    vm_states = sorted({str(vm) for vm in whole} | {str(vm) for vm, _ in busy})
+    return vm_states, None if whole or not busy else sorted({str(task) for _, task in busy})

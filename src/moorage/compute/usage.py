@@ -15,12 +15,10 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import QuotaExceeded
+from moorage.compute.quotas import UNLIMITED, Limits
 from moorage.db.tables.compute import quota_usage, server_group_members, servers
 
 COUNTED = ("instances", "cores", "ram")
-UNLIMITED = -1
-
-Limits = Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -68,17 +66,17 @@ def take(
     least: int,
     most: int,
     limits: Limits,
-    of_user: tuple[str, Limits] | None = None,
+    user: tuple[str, Limits] | None = None,
 ) -> int:
     """Count up to `most` servers against the quotas, and at the least `least`; how many were counted.
 
-    `of_user` is a user with limits of their own; what they use is counted from their servers.
+    `user` is one with limits of their own; what they use is counted from their servers.
     """
     each = of_one(flavor)
-    rooms = [Room(limits, _locked(connection, project_id))]
-    if of_user is not None:
-        user_id, user_limits = of_user
-        rooms.append(Room({**limits, **user_limits}, _used_by(connection, project_id, user_id)))
+    rooms = [Room(limits, lock(connection, project_id))]
+    if user is not None:
+        user_id, user_limits = user
+        rooms.append(Room({**limits, **user_limits}, used_by(connection, project_id, user_id)))
     count = most
     for room in rooms:
         fitting = room.fitting(each)
@@ -111,7 +109,8 @@ def of_project(connection: Connection, project_id: str) -> dict[str, int]:
     return dict(zip(COUNTED, row if row is not None else (0, 0, 0), strict=True))
 
 
-def _locked(connection: Connection, project_id: str) -> dict[str, int]:
+def lock(connection: Connection, project_id: str) -> dict[str, int]:
+    """What the project uses; nobody else changes it until the transaction ends."""
     columns = [quota_usage.c[name] for name in COUNTED]
     query = sa.select(*columns).where(quota_usage.c.project_id == project_id).with_for_update()
     row = connection.execute(query).one_or_none()
@@ -131,7 +130,8 @@ def _add(connection: Connection, project_id: str, each: Mapping[str, int], count
     )
 
 
-def _used_by(connection: Connection, project_id: str, user_id: str) -> dict[str, int]:
+def used_by(connection: Connection, project_id: str, user_id: str) -> dict[str, int]:
+    """Counted from the servers of one user."""
     vcpus = sa.func.sum(servers.c.flavor["vcpus"].as_integer())
     ram = sa.func.sum(servers.c.flavor["ram"].as_integer())
     query = sa.select(sa.func.count(), sa.func.coalesce(vcpus, 0), sa.func.coalesce(ram, 0)).where(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from oslo_policy import policy
 
+from moorage.compute.api import cloud_routes, server_routes
 from moorage.compute.api.endpoint import R
 
-ROUTES: tuple[R, ...] = ()
+ROUTES: tuple[R, ...] = (*cloud_routes.CLOUD, *server_routes.ROUTES)
 
-FURTHER_RULES: tuple[policy.RuleDefault, ...] = ()
+FURTHER_RULES: tuple[policy.RuleDefault, ...] = (*cloud_routes.CLOUD_RULES, *server_routes.RULES)

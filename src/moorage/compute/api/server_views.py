@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from moorage.compute import host_status
+from moorage.compute.api import links, times
 from moorage.compute.api.endpoint import RULE, own_project
+from moorage.compute.api.links import Links
 from moorage.compute.server import Server
 from moorage.http.call import Call
 from moorage.http.version import Version
@@ -59,15 +60,15 @@ class ServerView:
 
     def __init__(self, call: Call) -> None:
         self.sight = Sight.of(call)
+        self._call = call
         self._version = call.version
-        self._base = call.request.prefix
-        self._bookmark = _without_version(self._base)
 
-    def links(self, uuid: str) -> list[Json]:
-        return [
-            {"rel": "self", "href": f"{self._base}/servers/{uuid}"},
-            {"rel": "bookmark", "href": f"{self._bookmark}/servers/{uuid}"},
-        ]
+    def links(self, uuid: str) -> Links:
+        return links.of(self._call, "servers", uuid)
+
+    def _bookmark(self, collection: str, identity: str) -> Json:
+        """Something that another part of the cloud knows, which has no page at this version."""
+        return {"id": identity, "links": links.of(self._call, collection, identity)[1:]}
 
     def brief(self, server: Server) -> Json:
         return {"id": server.uuid, "name": server.name, "links": self.links(server.uuid)}
@@ -117,8 +118,8 @@ class ServerView:
             "hostId": host_id(server.host, server.project_id),
             "image": self._image(server),
             "flavor": self._flavor(server),
-            "created": moment(server.created_at),
-            "updated": moment(server.updated_at),
+            "created": times.zulu(server.created_at),
+            "updated": times.zulu(server.updated_at),
             "addresses": {} if server.vm_state == "building" else server.addresses,
             "accessIPv4": server.access_ip_v4,
             "accessIPv6": server.access_ip_v6,
@@ -136,8 +137,8 @@ class ServerView:
             "OS-EXT-AZ:availability_zone": server.availability_zone or server.requested_zone or "",
             "config_drive": "True" if server.config_drive else "",
             "key_name": server.key_name,
-            "OS-SRV-USG:launched_at": plain_moment(server.launched_at),
-            "OS-SRV-USG:terminated_at": plain_moment(server.terminated_at),
+            "OS-SRV-USG:launched_at": times.plain(server.launched_at),
+            "OS-SRV-USG:terminated_at": times.plain(server.terminated_at),
             "OS-EXT-STS:task_state": server.task_state,
             "OS-EXT-STS:vm_state": server.vm_state,
             "OS-EXT-STS:power_state": server.power_state,
@@ -198,17 +199,13 @@ class ServerView:
         return {"host_status": status}
 
     def _image(self, server: Server) -> Json | str:
-        if not server.image_ref:
-            return ""
-        href = f"{self._bookmark}/images/{server.image_ref}"
-        return {"id": server.image_ref, "links": [{"rel": "bookmark", "href": href}]}
+        return self._bookmark("images", server.image_ref) if server.image_ref else ""
 
     def _flavor(self, server: Server) -> Json:
         """Embedded since 2.47, because the flavor may have been deleted since."""
         flavor = server.flavor
         if self._version < (2, 47):
-            href = f"{self._bookmark}/flavors/{flavor['id']}"
-            return {"id": flavor["id"], "links": [{"rel": "bookmark", "href": href}]}
+            return self._bookmark("flavors", flavor["id"])
         shown = {name: flavor[name] for name in ("vcpus", "ram", "disk", "ephemeral", "swap")}
         shown["original_name"] = flavor["name"]
         if self.sight.extra_specs:
@@ -235,19 +232,3 @@ def plain_addresses(server: Server) -> Json:
 def host_id(host: str | None, project_id: str) -> str:
     """Lets a project see whether two servers share a host, and nobody which."""
     return hashlib.sha224(f"{project_id}{host}".encode()).hexdigest() if host else ""
-
-
-def moment(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def plain_moment(at: datetime | None) -> str | None:
-    return None if at is None else at.strftime("%Y-%m-%dT%H:%M:%S.%f")
-
-
-def _without_version(base: str) -> str:
-    for version in ("/v2.1", "/v2"):
-        head, found, tail = base.rpartition(version)
-        if found:
-            return head + tail
-    return base

@@ -1,0 +1,169 @@
+"""`/servers/{id}/action`: what users ask of their servers, each by the name in the body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from moorage.compute import lifecycle
+from moorage.compute.actions import Origin
+from moorage.compute.api import server_schemas as schemas
+from moorage.compute.api.endpoint import ADMIN, MEMBER, RULE, own_project
+from moorage.compute.api.servers import find, is_admin, lock, origin_of
+from moorage.compute.server import Server
+from moorage.compute.service import ComputeService
+from moorage.compute.states import VmState
+from moorage.http.call import Call
+from moorage.http.errors import HttpError
+from moorage.http.reply import Reply
+from moorage.http.schema import AnySchema
+from moorage.http.version import Version
+
+UNLOCK_OVERRIDE = f"{RULE}os-lock-server:unlock:unlock_override"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One request, as an action sees it, inside the transaction."""
+
+    connection: Connection
+    call: Call
+    server: Server
+    origin: Origin
+    argument: Any
+
+
+@dataclass(frozen=True)
+class Action:
+    run: Callable[[Asked], None]
+    policy: str
+    schema: AnySchema
+    check: str = MEMBER
+    ignores_lock: bool = False
+    makes_work: bool = True
+    """The conductor has to be told."""
+
+
+def _start(asked: Asked) -> None:
+    lifecycle.start(asked.connection, asked.server, asked.origin)
+
+
+def _stop(asked: Asked) -> None:
+    lifecycle.stop(asked.connection, asked.server, asked.origin)
+
+
+def _reboot(asked: Asked) -> None:
+    hard = asked.argument["type"].upper() == "HARD"
+    lifecycle.reboot(asked.connection, asked.server, asked.origin, hard=hard)
+
+
+def _lock(asked: Asked) -> None:
+    reason = None
+    if asked.call.version >= (2, 73) and asked.argument is not None:
+        reason = asked.argument.get("locked_reason")
+    lifecycle.lock(asked.connection, asked.server, asked.origin, reason)
+
+
+def _unlock(asked: Asked) -> None:
+    if not lifecycle.may_unlock(asked.server, asked.origin):
+        asked.call.authorize(UNLOCK_OVERRIDE, own_project(asked.call))
+    lifecycle.unlock(asked.connection, asked.server, asked.origin)
+
+
+def _reset_state(asked: Asked) -> None:
+    lifecycle.reset_state(asked.connection, asked.server, asked.origin, VmState(asked.argument["state"]))
+
+
+def _force_delete(asked: Asked) -> None:
+    lifecycle.delete(asked.connection, asked.server, asked.origin)
+
+
+ACTIONS: dict[str, Action] = {
+    "os-start": Action(_start, f"{RULE}servers:start", schemas.START),
+    "os-stop": Action(_stop, f"{RULE}servers:stop", schemas.STOP),
+    "reboot": Action(_reboot, f"{RULE}servers:reboot", schemas.REBOOT),
+    "lock": Action(_lock, f"{RULE}os-lock-server:lock", schemas.LOCK, ignores_lock=True, makes_work=False),
+    "unlock": Action(
+        _unlock, f"{RULE}os-lock-server:unlock", schemas.UNLOCK, ignores_lock=True, makes_work=False
+    ),
+    "os-resetState": Action(
+        _reset_state,
+        f"{RULE}os-admin-actions:reset_state",
+        schemas.RESET_STATE,
+        check=ADMIN,
+        ignores_lock=True,
+        makes_work=False,
+    ),
+    "forceDelete": Action(_force_delete, f"{RULE}os-deferred-delete:force", schemas.FORCE_DELETE),
+}
+
+GONE: dict[str, Version] = {
+    "addFloatingIp": (2, 43),
+    "removeFloatingIp": (2, 43),
+    "addFixedIp": (2, 43),
+    "removeFixedIp": (2, 43),
+    "os-getVNCConsole": (2, 5),
+    "os-getSPICEConsole": (2, 5),
+    "os-getRDPConsole": (2, 5),
+    "os-getSerialConsole": (2, 5),
+}
+"""Actions that the API itself dropped, with the last version that had them."""
+
+NOT_OFFERED = frozenset(
+    {
+        *("pause", "unpause", "suspend", "resume", "rescue", "unrescue", "restore", "rebuild", "resize"),
+        *("confirmResize", "revertResize", "migrate", "os-migrateLive", "evacuate", "shelve", "unshelve"),
+        *("shelveOffload", "createImage", "createBackup", "changePassword", "trigger_crash_dump"),
+        *("addSecurityGroup", "removeSecurityGroup", "os-getConsoleOutput", "injectNetworkInfo"),
+    }
+    | set(GONE)
+)
+"""Actions of the API that no driver of this cloud can do."""
+_DROPPED = frozenset({"resetNetwork"})
+
+
+def act(service: ComputeService, call: Call) -> Reply:
+    """Do something to a server."""
+    body = call.body()
+    name = _name(body)
+    action = ACTIONS.get(name)
+    if action is None:
+        raise _refusal(service, call, name)
+    argument = action.schema.at(call.version).load(body)[name]
+    call.authorize(action.policy, own_project(call))
+    origin = origin_of(call)
+
+    def work(connection: Connection) -> None:
+        server = lock(connection, call)
+        if not action.ignores_lock:
+            lifecycle.require_unlocked(server, as_admin=is_admin(call))
+        action.run(Asked(connection, call, server, origin, argument))
+
+    service.database.transact(work)
+    if action.makes_work:
+        service.wake()
+    return Reply(202)
+
+
+def _name(body: bytes) -> str:
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise HttpError(400, f"Malformed request body: {error}") from error
+    if not isinstance(document, dict) or len(document) != 1:
+        raise HttpError(400, "Malformed request body")
+    return str(next(iter(document)))
+
+
+def _refusal(service: ComputeService, call: Call, name: str) -> HttpError:
+    if name in _DROPPED:
+        return HttpError(410)
+    if name not in NOT_OFFERED or (name in GONE and call.version > GONE[name]):
+        return HttpError(400, f"There is no such action: {name}")
+    with service.database.read() as connection:
+        find(connection, call)
+    return HttpError(501, "The requested functionality is not supported.")

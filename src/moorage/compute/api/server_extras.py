@@ -1,0 +1,59 @@
+"""`/servers/{id}/ips`, `/servers/{id}/diagnostics` and `/servers/{id}/moorage-trace`."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from moorage.compute.api import times
+from moorage.compute.api.server_views import plain_addresses
+from moorage.compute.api.servers import find
+from moorage.compute.errors import NotFoundError
+from moorage.compute.service import ComputeService
+from moorage.db.tables.compute import traces
+from moorage.http.call import Call
+from moorage.http.errors import HttpError
+from moorage.http.reply import Reply
+
+
+def addresses(service: ComputeService, call: Call) -> Reply:
+    """List a server's addresses."""
+    with service.database.read() as connection:
+        return Reply(body={"addresses": plain_addresses(find(connection, call))})
+
+
+def network_addresses(service: ComputeService, call: Call) -> Reply:
+    """List a server's addresses on one network."""
+    label = call.params["network"]
+    with service.database.read() as connection:
+        known = plain_addresses(find(connection, call))
+    if label not in known:
+        raise NotFoundError("Instance is not a member of specified network")
+    return Reply(body={label: known[label]})
+
+
+def diagnostics(service: ComputeService, call: Call) -> Reply:
+    """Show what the hypervisor measures of a server: no driver of this cloud measures anything."""
+    with service.database.read() as connection:
+        find(connection, call)
+    raise HttpError(501, "The requested functionality is not supported.")
+
+
+def trace(service: ComputeService, call: Call) -> Reply:
+    """Explain why a server is where it is: every scheduling decision, the newest last."""
+    with service.database.read() as connection:
+        server = find(connection, call, deleted=True)
+        query = (
+            sa.select(traces.c.operation_id, traces.c.attempt, traces.c.created_at, traces.c.trace)
+            .where(traces.c.server_id == server.id)
+            .order_by(traces.c.id)
+        )
+        decisions = [
+            {
+                "operation_id": row.operation_id,
+                "attempt": row.attempt,
+                "created_at": times.zulu(row.created_at),
+                "trace": row.trace,
+            }
+            for row in connection.execute(query)
+        ]
+    return Reply(body={"server_id": server.uuid, "traces": decisions})

@@ -1,0 +1,90 @@
+"""`/os-server-groups`: servers that shall be together, or apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from moorage.compute import quotas, server_groups
+from moorage.compute.api.endpoint import RULE, is_admin
+from moorage.compute.server_groups import ANTI_AFFINITY, ServerGroup
+from moorage.compute.service import ComputeService
+from moorage.http.call import Call
+from moorage.http.errors import HttpError
+from moorage.http.reply import Reply, no_content
+
+SHOW = f"{RULE}os-server-groups:show"
+DELETE = f"{RULE}os-server-groups:delete"
+ALL_PROJECTS = f"{RULE}os-server-groups:index:all_projects"
+
+
+def index(service: ComputeService, call: Call) -> Reply:
+    """List server groups."""
+    query = call.checked_query()
+    project_id: str | None = call.caller.project_id or ""
+    if "all_projects" in query and is_admin(call):
+        call.authorize(ALL_PROJECTS, {"project_id": project_id})
+        project_id = None
+    most = service.settings.max_limit
+    limit = min(int(query.get("limit") or most), most) or most
+    with service.database.snapshot() as connection:
+        found = server_groups.listed(
+            connection, project_id, limit=limit, offset=int(query.get("offset") or 0)
+        )
+    return Reply(body={"server_groups": [_body(call, group) for group in found]})
+
+
+def show(service: ComputeService, call: Call) -> Reply:
+    """Show a server group."""
+    with service.database.snapshot() as connection:
+        group = server_groups.find(connection, call.params["group_id"])
+    call.authorize(SHOW, {"project_id": group.project_id})
+    return Reply(body={"server_group": _body(call, group)})
+
+
+def create(service: ComputeService, call: Call) -> Reply:
+    """Create a server group."""
+    asked = call.json()["server_group"]
+    policy = asked["policy"] if call.version >= (2, 64) else asked["policies"][0]
+    rules = {name: int(value) for name, value in asked.get("rules", {}).items()}
+    if rules and policy != ANTI_AFFINITY:
+        raise HttpError(400, "Only anti-affinity policy supports rules.")
+    project_id, user_id = call.caller.project_id or "", call.caller.user_id or ""
+
+    def add(connection: Connection) -> ServerGroup:
+        limits = quotas.of_user(connection, service.settings.quotas, project_id, user_id)
+        return server_groups.create(
+            connection,
+            project_id=project_id,
+            user_id=user_id,
+            name=asked["name"],
+            policy=policy,
+            rules=rules,
+            bound=limits["server_groups"],
+        )
+
+    return Reply(body={"server_group": _body(call, service.database.transact(add))})
+
+
+def delete(service: ComputeService, call: Call) -> Reply:
+    """Delete a server group; its servers stay."""
+
+    def forget(connection: Connection) -> None:
+        group = server_groups.find(connection, call.params["group_id"])
+        call.authorize(DELETE, {"project_id": group.project_id})
+        server_groups.delete(connection, group)
+
+    service.database.transact(forget)
+    return no_content()
+
+
+def _body(call: Call, group: ServerGroup) -> dict[str, Any]:
+    body: dict[str, Any] = {"id": group.uuid, "name": group.name, "members": group.members}
+    if call.version >= (2, 64):
+        body |= {"policy": group.policy, "rules": group.rules}
+    else:
+        body |= {"policies": [group.policy], "metadata": {}}
+    if call.version >= (2, 13):
+        body |= {"project_id": group.project_id, "user_id": group.user_id}
+    return body

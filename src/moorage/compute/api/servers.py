@@ -1,0 +1,171 @@
+"""`/servers` and `/servers/{id}`: what users boot."""
+
+from __future__ import annotations
+
+import secrets
+import string
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from moorage.compute import creation, host_status, lifecycle, listing
+from moorage.compute import servers as domain
+from moorage.compute.actions import Origin
+from moorage.compute.api import links, server_body, server_filters
+from moorage.compute.api.endpoint import RULE, own_project
+from moorage.compute.api.schema_types import as_boolean
+from moorage.compute.api.server_views import IS_ADMIN, ServerView
+from moorage.compute.creation import Made
+from moorage.compute.server import Server
+from moorage.compute.service import ComputeService
+from moorage.core.log import REQUEST_ID
+from moorage.http.call import Call
+from moorage.http.reply import Reply, no_content
+
+INDEX_ALL = f"{RULE}servers:index:get_all_tenants"
+DETAIL_ALL = f"{RULE}servers:detail:get_all_tenants"
+_PASSWORD_LETTERS = string.ascii_letters + string.digits
+_PASSWORD_LENGTH = 12
+
+
+def origin_of(call: Call) -> Origin:
+    """Who asks; a request that another service passed on carries two ids, of which ours is the last."""
+    request_id = REQUEST_ID.get().split()[-1]
+    return Origin(request_id, call.caller.user_id or "", call.caller.project_id or "")
+
+
+def is_admin(call: Call) -> bool:
+    return call.allows(IS_ADMIN, own_project(call))
+
+
+def visible_project(call: Call) -> str | None:
+    """The one project whose servers the caller may know of; None for all."""
+    return None if is_admin(call) else call.caller.project_id or ""
+
+
+def find(connection: Connection, call: Call, *, deleted: bool = False) -> Server:
+    """The server that the path names."""
+    return domain.find(
+        connection, call.params["server_id"], project_id=visible_project(call), deleted=deleted
+    )
+
+
+def lock(connection: Connection, call: Call) -> Server:
+    """The server that the path names, held until the transaction ends."""
+    return domain.lock(connection, call.params["server_id"], project_id=visible_project(call))
+
+
+def index(service: ComputeService, call: Call) -> Reply:
+    """List servers."""
+    view = ServerView(call)
+    found = _listed(service, call, INDEX_ALL)
+    return Reply(body=_page(service, call, [view.brief(server) for server in found], "servers"))
+
+
+def detail(service: ComputeService, call: Call) -> Reply:
+    """List servers with all that is known of them."""
+    view = ServerView(call)
+    found = _listed(service, call, DETAIL_ALL)
+    statuses = _host_statuses(service, view, found)
+    shown = [view.full(server, statuses) for server in found]
+    return Reply(body=_page(service, call, shown, "servers/detail"))
+
+
+def _listed(service: ComputeService, call: Call, all_tenants_rule: str) -> list[Server]:
+    wanted = server_filters.read(service, call, all_tenants_rule)
+    if wanted is None:
+        return []
+    with service.database.read() as connection:
+        return listing.page(connection, wanted)
+
+
+def _page(service: ComputeService, call: Call, shown: list[dict[str, Any]], path: str) -> dict[str, Any]:
+    limit, _ = server_filters.page_bounds(call.query, service.settings.max_limit)
+    further = links.next_page(call, path, [server["id"] for server in shown], limit)
+    return {"servers": shown, "servers_links": further} if further else {"servers": shown}
+
+
+def _host_statuses(service: ComputeService, view: ServerView, found: list[Server]) -> dict[str | None, str]:
+    if not view.sight.wants_host_status:
+        return {}
+    with service.database.read() as connection:
+        return host_status.of_hosts(
+            connection, [server.host for server in found], service.settings.service_down_time
+        )
+
+
+def show(service: ComputeService, call: Call) -> Reply:
+    """Show a server."""
+    view = ServerView(call)
+    with service.database.read() as connection:
+        server = find(connection, call)
+        groups = domain.groups_of(connection, server.id) if call.version >= (2, 71) else None
+    return Reply(body={"server": view.full(server, _host_statuses(service, view, [server]), groups)})
+
+
+def create(service: ComputeService, call: Call) -> Reply:
+    """Create one server or several."""
+    body = call.json()
+    asked = body["server"]
+    wanted, bounds = server_body.read(service, call, body)
+    origin = origin_of(call)
+
+    def make(connection: Connection) -> Made:
+        return creation.create(connection, origin, wanted, bounds)
+
+    made = service.database.transact(make)
+    service.wake()
+    if as_boolean(asked.get("return_reservation_id", False)):
+        return Reply(202, {"reservation_id": made.reservation_id})
+    view = ServerView(call)
+    shown = view.created(made.uuids[0], asked.get("security_groups", [{"name": "default"}]))
+    shown["OS-DCF:diskConfig"] = asked.get("OS-DCF:diskConfig", "MANUAL")
+    shown["adminPass"] = asked.get("adminPass") or _password()
+    return Reply(202, {"server": shown}, headers={"location": shown["links"][0]["href"]})
+
+
+def _password() -> str:
+    return "".join(secrets.choice(_PASSWORD_LETTERS) for _ in range(_PASSWORD_LENGTH))
+
+
+def update(service: ComputeService, call: Call) -> Reply:
+    """Change a server's name, description, host name or access addresses."""
+    given = call.json()["server"]
+    columns = {column: given[name] for name, column in _UPDATABLE.items() if name in given}
+    if "name" in columns:
+        columns["name"] = columns["name"].strip()
+
+    def change(connection: Connection) -> tuple[Server, list[str] | None]:
+        server = lock(connection, call)
+        if columns:
+            domain.update(connection, server.id, **columns)
+            server = find(connection, call)
+        groups = domain.groups_of(connection, server.id) if call.version >= (2, 71) else None
+        return server, groups
+
+    server, groups = service.database.transact(change)
+    view = ServerView(call)
+    return Reply(body={"server": view.updated(server, _host_statuses(service, view, [server]), groups)})
+
+
+_UPDATABLE = {
+    "name": "name",
+    "description": "description",
+    "hostname": "hostname",
+    "accessIPv4": "access_ip_v4",
+    "accessIPv6": "access_ip_v6",
+}
+
+
+def delete(service: ComputeService, call: Call) -> Reply:
+    """Delete a server."""
+    origin = origin_of(call)
+
+    def remove(connection: Connection) -> None:
+        server = lock(connection, call)
+        lifecycle.require_unlocked(server, as_admin=is_admin(call))
+        lifecycle.delete(connection, server, origin)
+
+    service.database.transact(remove)
+    service.wake()
+    return no_content()
