@@ -25,6 +25,10 @@ def own_project(call: Call) -> Target:
     return {"project_id": call.caller.project_id, "user_id": call.caller.user_id}
 
 
+def is_admin(call: Call) -> bool:
+    return call.allows("context_is_admin", {})
+
+
 @dataclass(frozen=True)
 class E(Endpoint[ComputeService]):
     """Only administrators, unless the line says otherwise."""

@@ -1,0 +1,129 @@
+"""`/os-services`: the processes of the cloud, and whether they take work."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from moorage.compute import services
+from moorage.compute.api.schema_types import as_boolean
+from moorage.compute.api.times import plain
+from moorage.compute.service import ComputeService
+from moorage.compute.services import Service
+from moorage.compute.zones import zone_of
+from moorage.core.uuids import is_uuid_like
+from moorage.http.call import Call
+from moorage.http.errors import HttpError
+from moorage.http.reply import Reply, no_content
+
+
+def index(service: ComputeService, call: Call) -> Reply:
+    """List services."""
+    query = call.checked_query()
+    with service.database.read() as connection:
+        found = services.listed(connection, host=query.get("host"), binary=query.get("binary"))
+    return Reply(body={"services": [_body(service, call, one) for one in found]})
+
+
+def update(service: ComputeService, call: Call) -> Reply:
+    """Enable or disable a service, or say that it is down."""
+    if call.version >= (2, 53):
+        return _update(service, call)
+    return _act(service, call)
+
+
+def _update(service: ComputeService, call: Call) -> Reply:
+    uuid = call.params["service_id"]
+    if not is_uuid_like(uuid):
+        raise HttpError(400, f"Invalid uuid {uuid}")
+    values = _values(call.json())
+
+    def change(connection: Connection) -> Service:
+        return services.update(connection, services.find(connection, uuid), **values)
+
+    return Reply(body={"service": _body(service, call, service.database.transact(change))})
+
+
+def _values(asked: dict[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    if asked.get("status") == "enabled":
+        if asked.get("disabled_reason"):
+            raise HttpError(400, "Specifying 'disabled_reason' with status 'enabled' is invalid.")
+        values = {"disabled": False, "disabled_reason": None}
+    elif asked.get("status") == "disabled":
+        values = {"disabled": True, "disabled_reason": asked.get("disabled_reason")}
+    if "forced_down" in asked:
+        values["forced_down"] = as_boolean(asked["forced_down"])
+    if not values:
+        raise HttpError(
+            400, "No updates were requested. Fields 'status' or 'forced_down' should be specified."
+        )
+    return values
+
+
+def _act(service: ComputeService, call: Call) -> Reply:
+    """Before 2.53 the path names an action, and the body the service."""
+    action, asked = call.params["service_id"], call.json()
+    values, shown = _action(action, asked, call)
+    host, binary = asked["host"], asked["binary"]
+
+    def change(connection: Connection) -> Service:
+        return services.update(connection, services.find_by_host(connection, host, binary), **values)
+
+    service.database.transact(change)
+    return Reply(body={"service": {"host": host, "binary": binary, **shown}})
+
+
+def _action(action: str, asked: dict[str, Any], call: Call) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the action sets, and what of it the answer shows."""
+    if action == "enable":
+        return {"disabled": False, "disabled_reason": None}, {"status": "enabled"}
+    if action == "disable":
+        return {"disabled": True, "disabled_reason": None}, {"status": "disabled"}
+    if action == "disable-log-reason":
+        if "disabled_reason" not in asked:
+            raise HttpError(400, "Missing disabled reason field")
+        reason = {"disabled_reason": asked["disabled_reason"]}
+        return {"disabled": True, **reason}, {"status": "disabled", **reason}
+    if action == "force-down" and call.version >= (2, 11):
+        if "forced_down" not in asked:
+            raise HttpError(400, "Missing forced_down field")
+        forced = {"forced_down": as_boolean(asked["forced_down"])}
+        return forced, forced
+    raise HttpError(404, "Unknown action")
+
+
+def delete(service: ComputeService, call: Call) -> Reply:
+    """Forget a service that is gone for good."""
+    given = call.params["service_id"]
+    identity: str | int = given
+    if call.version >= (2, 53):
+        if not is_uuid_like(given):
+            raise HttpError(400, f"Invalid uuid {given}")
+    elif given.isdigit():
+        identity = int(given)
+    else:
+        raise HttpError(400, f"id must be an integer, not {given}")
+
+    def forget(connection: Connection) -> list[str]:
+        return services.delete(connection, services.find(connection, identity))
+
+    for node_uuid in service.database.transact(forget):
+        service.placement.delete_provider(node_uuid)
+    return no_content()
+
+
+def _body(compute: ComputeService, call: Call, service: Service) -> dict[str, Any]:
+    settings = compute.settings
+    body = {
+        "id": service.uuid if call.version >= (2, 53) else service.id,
+        "binary": service.binary,
+        "host": service.host,
+        "zone": zone_of(service, settings.default_zone, settings.internal_zone),
+        "status": "disabled" if service.disabled else "enabled",
+        "state": "up" if service.is_up(settings.service_down_time) else "down",
+        "updated_at": plain(service.seen_at or service.updated_at),
+        "disabled_reason": service.disabled_reason,
+    }
+    return {**body, "forced_down": service.forced_down} if call.version >= (2, 11) else body

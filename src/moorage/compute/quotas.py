@@ -1,0 +1,98 @@
+"""Quotas: how much a project, or one user in it, may have.
+
+The limit that holds is the user's own, else the project's, else the default class's, else the configured one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from moorage.compute.errors import ComputeError
+from moorage.db.tables.compute import quotas
+
+UNLIMITED = -1
+DEFAULT_CLASS = "default"
+_CLASS = "class:"
+"""Classes are kept with the projects; no project's id has a colon."""
+
+PER_USER = frozenset({"key_pairs"})
+"""Counted for a user whatever the project, so a project's usage of it is zero."""
+
+Limits = Mapping[str, int]
+
+
+def defaults(connection: Connection, configured: Limits) -> dict[str, int]:
+    """What holds for a project that nobody set limits for."""
+    return {**configured, **_stored(connection, _CLASS + DEFAULT_CLASS, "")}
+
+
+def of_class(connection: Connection, configured: Limits, name: str) -> dict[str, int]:
+    return {**configured, **_stored(connection, _CLASS + name, "")}
+
+
+def of_project(connection: Connection, configured: Limits, project_id: str) -> dict[str, int]:
+    return {**defaults(connection, configured), **_stored(connection, project_id, "")}
+
+
+def of_user(connection: Connection, configured: Limits, project_id: str, user_id: str) -> dict[str, int]:
+    own = own_limits(connection, project_id, user_id)
+    return {**of_project(connection, configured, project_id), **own}
+
+
+def own_limits(connection: Connection, project_id: str, user_id: str) -> dict[str, int]:
+    """Only those that were set for this user."""
+    return _stored(connection, project_id, user_id)
+
+
+def _stored(connection: Connection, owner: str, user_id: str) -> dict[str, int]:
+    query = sa.select(quotas.c.resource, quotas.c.bound).where(
+        quotas.c.project_id == owner, quotas.c.user_id == user_id
+    )
+    return dict(connection.execute(query).tuples().all())
+
+
+def set_limits(connection: Connection, project_id: str, user_id: str, limits: Limits) -> None:
+    """For the project as a whole if `user_id` is empty."""
+    _store(connection, project_id, user_id, limits)
+
+
+def set_class(connection: Connection, name: str, limits: Limits) -> None:
+    _store(connection, _CLASS + name, "", limits)
+
+
+def _store(connection: Connection, owner: str, user_id: str, limits: Limits) -> None:
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    for resource, bound in limits.items():
+        statement = dialect.insert(quotas).values(
+            project_id=owner, user_id=user_id, resource=resource, bound=bound
+        )
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["project_id", "user_id", "resource"], set_={"bound": bound}
+            )
+        )
+
+
+def forget(connection: Connection, project_id: str, user_id: str | None = None) -> None:
+    """Back to the defaults: a whole project with all its users, or one user of it."""
+    gone = sa.delete(quotas).where(quotas.c.project_id == project_id)
+    connection.execute(gone if user_id is None else gone.where(quotas.c.user_id == user_id))
+
+
+def check_settable(resource: str, limit: int, least: int, most: int) -> None:
+    """A limit below what is used, or a user's above the project's, is refused."""
+    if _size(limit) < _size(least):
+        raise ComputeError(
+            f"Quota limit {limit} for {resource} must be greater than or equal to already used and "
+            f"reserved {least}."
+        )
+    if _size(limit) > _size(most):
+        raise ComputeError(f"Quota limit {limit} for {resource} must be less than or equal to {most}.")
+
+
+def _size(limit: int) -> float:
+    return float("inf") if limit == UNLIMITED else limit
