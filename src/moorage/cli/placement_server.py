@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Annotated
 
 import typer
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
+from oslo_config import cfg
 
 from moorage.cli import authentication, settings
 from moorage.cli.errors import CommandError, Commands
@@ -19,6 +21,9 @@ from moorage.http.auth import Wsgi
 from moorage.placement.wsgi import build
 
 commands = Commands(help="Run the Placement service under Granian.")
+
+STOP_SECONDS = 30
+"""A worker that has not finished its requests by then is killed."""
 
 
 @commands.command()
@@ -46,13 +51,8 @@ def serve(
     authentication.check(conf, conf.placement.listen)
     if not settings.files(config_file):
         raise CommandError(f"no configuration: give --config-file, or make {settings.DEFAULT_FILE}")
-    found = migrate.version(engine.from_conf(conf))
-    if found != migrate.newest():
-        raise CommandError(
-            f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
-            "run `moorage-manage db sync`"
-        )
-    # A worker is a new process: all it inherits is the environment.
+    _require_current_schema(conf)
+    # A worker reads its configuration by itself: all that it is given is the environment.
     os.environ[settings.ENVIRONMENT] = os.pathsep.join(settings.files(config_file))
     Granian(
         f"{__name__}:worker",
@@ -65,12 +65,28 @@ def serve(
         workers=conf.placement.workers,
         blocking_threads=conf.placement.threads,
         respawn_failed_workers=True,
+        workers_kill_timeout=STOP_SECONDS,
         log_level=LogLevels.warning,
     ).serve()
 
 
+def _require_current_schema(conf: cfg.ConfigOpts) -> None:
+    connected = engine.from_conf(conf)
+    found = migrate.version(connected)
+    connected.dispose()  # no worker may inherit the connection
+    if found != migrate.newest():
+        raise CommandError(
+            f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
+            "run `moorage-manage db sync`"
+        )
+
+
 def worker() -> Wsgi:
     """The application of one worker process, with the settings that its parent was given."""
+    # A worker is forked with Granian's handlers of its parent, which would swallow the signal to stop if it
+    # came now; Granian sets the worker's own when the application is built.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
     conf = settings.read()
     log.set_up(conf.log.level)
     return build(conf)
