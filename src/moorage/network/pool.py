@@ -1,0 +1,242 @@
+"""The built-in network: every server gets one address, from the pool of the cell that it lands in.
+
+Truth is the table of addresses, whose key makes it impossible to give one out twice. Which one to try comes
+from memory (`network/free.py`), so that no transaction searches a range or waits for another one's choice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+from oslo_config import cfg
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from moorage.core.config import ConfigError
+from moorage.db.among import among
+from moorage.db.database import Database
+from moorage.db.tables.compute import addresses
+from moorage.network.contract import NetworkError, PortRecord
+from moorage.network.free import FreeAddresses
+from moorage.network.ranges import AddressRange
+
+_NAMESPACE = uuid.UUID("5b1f5a07-6a4c-4c57-9a35-6c3f0b6a1a52")
+_DEFAULT = "default"
+
+
+@dataclass(frozen=True)
+class PoolSettings:
+    network_name: str
+    ranges: Mapping[str, AddressRange]
+    """By the name of a cell, or `default`."""
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> PoolSettings:
+        try:
+            ranges = {name: AddressRange.parse(text) for name, text in conf.pool.ranges.items()}
+        except ValueError as error:
+            raise ConfigError(f"[pool] ranges: {error}") from error
+        names = sorted(ranges)
+        for position, name in enumerate(names):
+            for other in names[position + 1 :]:
+                if ranges[name].overlaps(ranges[other]):
+                    raise ConfigError(f"[pool] ranges: those of {name} and {other} overlap")
+        return cls(conf.pool.network_name, ranges)
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """A server that wants its ports bound to a host."""
+
+    server_uuid: str
+    ports: list[PortRecord]
+    host: str
+    cell: str
+
+
+class Pool:
+    """One range, and the guess which of its addresses are free."""
+
+    def __init__(self, name: str, addresses_of: AddressRange) -> None:
+        self.name = name
+        self.range = addresses_of
+        self._free = FreeAddresses(addresses_of.size)
+
+    def allocate(self, connection: Connection, servers: Sequence[str]) -> dict[str, str]:
+        """An address for each server, as long as there are any; written by this transaction."""
+        got: dict[str, str] = {}
+        missing = sorted(set(servers))
+        while missing:
+            offsets = self._free.take(len(missing))
+            if offsets:
+                got |= self._write(connection, missing, offsets)
+                missing = [server for server in missing if server not in got]
+            elif not self._look_again(connection):
+                break
+        return got
+
+    def give_back(self, address: str) -> None:
+        offset = self.range.offset(address)
+        if offset is not None:
+            self._free.give_back(offset)
+
+    def _write(
+        self, connection: Connection, servers: Sequence[str], offsets: Sequence[int]
+    ) -> dict[str, str]:
+        """Write down what nobody else has written down; answers with what is written for these servers."""
+        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+        rows = [
+            {
+                "address": self.range.address(offset),
+                "pool": self.name,
+                "server_uuid": server,
+                "mac": mac_of(server),
+                "port_uuid": port_of(server),
+            }
+            for server, offset in zip(servers, sorted(offsets), strict=False)
+        ]
+        connection.execute(insert(addresses).on_conflict_do_nothing(), rows)
+        query = sa.select(addresses.c.server_uuid, addresses.c.address).where(
+            among(connection, addresses.c.server_uuid, servers)
+        )
+        return {row.server_uuid: row.address for row in connection.execute(query)}
+
+    def _look_again(self, connection: Connection) -> bool:
+        """Memory knows no free address. False if there is none; else memory is up to date again."""
+        here = addresses.c.pool == self.name
+        count = connection.execute(sa.select(sa.func.count()).where(here)).scalar_one()
+        if count - self._free.strays >= self.range.size:
+            return False
+        used = connection.execute(sa.select(addresses.c.address).where(here)).scalars()
+        offsets = [self.range.offset(address) for address in used]
+        inside = {offset for offset in offsets if offset is not None}
+        self._free.reset(inside, strays=len(offsets) - len(inside))
+        return len(inside) < self.range.size
+
+
+class PoolNetwork:
+    """The contract of networks, and forms of it for many servers within the caller's transaction."""
+
+    def __init__(self, database: Database, settings: PoolSettings) -> None:
+        self._database = database
+        self.network_name = settings.network_name
+        self.network_id = str(uuid.uuid5(_NAMESPACE, settings.network_name))
+        self._pools = {name: Pool(name, found) for name, found in settings.ranges.items()}
+
+    def prepare(self, server: dict[str, Any], asked: Any) -> list[PortRecord]:
+        """Nothing has to be made: a port of ours is the same every time."""
+        if asked == "none":
+            return []
+        if isinstance(asked, list) and asked:
+            self._check(asked)
+        return [
+            PortRecord(
+                id=port_of(server["uuid"]),
+                network_id=self.network_id,
+                network_name=self.network_name,
+                ours=True,
+                mac=mac_of(server["uuid"]),
+            )
+        ]
+
+    def bind(self, server: dict[str, Any], ports: list[PortRecord], host: str, cell: str) -> list[PortRecord]:
+        binding = Binding(server["uuid"], ports, host, cell)
+        outcome = self._database.transact(lambda connection: self.bind_many(connection, [binding]))[0]
+        if isinstance(outcome, NetworkError):
+            raise outcome
+        return outcome
+
+    def unbind(self, server: dict[str, Any], ports: list[PortRecord]) -> list[PortRecord]:
+        self.release(server, ports)
+        return unbound(ports)
+
+    def release(self, server: dict[str, Any], ports: list[PortRecord]) -> None:
+        self._database.transact(lambda connection: self.release_many(connection, [server["uuid"]]))
+
+    def bind_many(
+        self, connection: Connection, bindings: Sequence[Binding]
+    ) -> list[list[PortRecord] | NetworkError]:
+        """Bind each on its own merits; answers in their order. Asked again, a server keeps its address."""
+        pools = {binding.server_uuid: self._pool_of(binding.cell) for binding in bindings if binding.ports}
+        got = self._keep(connection, pools)
+        wanting: dict[str, list[str]] = defaultdict(list)
+        for server, pool in pools.items():
+            if pool is not None and server not in got:
+                wanting[pool.name].append(server)
+        for name in sorted(wanting):  # always in this order, so that no two transactions wait for each other
+            got |= self._pools[name].allocate(connection, wanting[name])
+        return [_outcome(binding, got.get(binding.server_uuid)) for binding in bindings]
+
+    def release_many(self, connection: Connection, server_uuids: Sequence[str]) -> None:
+        """The addresses of these servers are free again when the transaction ends."""
+        statement = (
+            sa.delete(addresses)
+            .where(among(connection, addresses.c.server_uuid, server_uuids))
+            .returning(addresses.c.pool, addresses.c.address)
+        )
+        for name, address in connection.execute(statement):
+            if name in self._pools:
+                self._pools[name].give_back(address)
+
+    def _pool_of(self, cell: str) -> Pool | None:
+        return self._pools.get(cell) or self._pools.get(_DEFAULT)
+
+    def _keep(self, connection: Connection, pools: Mapping[str, Pool | None]) -> dict[str, str]:
+        """What these servers have already; an address of another cell's pool is given back."""
+        query = sa.select(addresses.c.server_uuid, addresses.c.pool, addresses.c.address).where(
+            among(connection, addresses.c.server_uuid, list(pools))
+        )
+        kept: dict[str, str] = {}
+        foreign: list[str] = []
+        for server, name, address in connection.execute(query):
+            pool = pools[server]
+            if pool is not None and pool.name == name:
+                kept[server] = address
+            else:
+                foreign.append(server)
+        if foreign:
+            self.release_many(connection, foreign)
+        return kept
+
+    def _check(self, asked: Sequence[Mapping[str, Any]]) -> None:
+        if len(asked) > 1:
+            raise NetworkError(f"A server has one port on the network {self.network_name}, not {len(asked)}.")
+        wanted = asked[0]
+        if wanted.get("port"):
+            raise NetworkError(f"Port {wanted['port']} could not be found.")
+        if wanted.get("uuid") not in (None, self.network_id):
+            raise NetworkError(f"Network {wanted['uuid']} could not be found.")
+        if wanted.get("fixed_ip"):
+            raise NetworkError(f"Addresses of the network {self.network_name} can't be chosen.")
+
+
+def _outcome(binding: Binding, address: str | None) -> list[PortRecord] | NetworkError:
+    if not binding.ports:
+        return []
+    if address is None:
+        return NetworkError(
+            f"No addresses are left for hosts of cell {binding.cell}, like {binding.host}.",
+            retry_elsewhere=True,
+        )
+    first, *others = binding.ports
+    return [msgspec.structs.replace(first, addresses=[address]), *others]
+
+
+def unbound(ports: Sequence[PortRecord]) -> list[PortRecord]:
+    return [msgspec.structs.replace(port, addresses=[]) for port in ports]
+
+
+def port_of(server_uuid: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, server_uuid))
+
+
+def mac_of(server_uuid: str) -> str:
+    """A locally administered address that follows from the server, so that it never changes."""
+    digest = hashlib.blake2b(server_uuid.encode(), digest_size=5).digest()
+    return ":".join(f"{byte:02x}" for byte in (0x02, *digest))
