@@ -12,8 +12,8 @@ from sqlalchemy.engine import Connection
 from moorage.compute import lifecycle
 from moorage.compute.actions import Origin
 from moorage.compute.api import server_schemas as schemas
-from moorage.compute.api.endpoint import ADMIN, MEMBER, RULE, own_project
-from moorage.compute.api.servers import find, is_admin, lock, origin_of
+from moorage.compute.api.endpoint import ADMIN, MEMBER, RULE, is_admin, own_project
+from moorage.compute.api.servers import find, lock, origin_of
 from moorage.compute.server import Server
 from moorage.compute.service import ComputeService
 from moorage.compute.states import VmState

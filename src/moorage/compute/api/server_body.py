@@ -11,9 +11,8 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.compute import destinations, flavors, keypairs, labels, quotas
-from moorage.compute.api.endpoint import RULE, own_project
+from moorage.compute.api.endpoint import RULE, is_admin, own_project
 from moorage.compute.api.schema_types import as_boolean
-from moorage.compute.api.server_views import IS_ADMIN
 from moorage.compute.creation import Bounds, Wanted
 from moorage.compute.destinations import Place
 from moorage.compute.errors import ComputeError, ForbiddenError, NotFoundError
@@ -49,7 +48,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
     with service.database.read() as connection:
         destinations.check(connection, place, service.settings.default_zone)
         flavor = _flavor(connection, call, server)
-        _check_key(connection, call, server.get("key_name"))
+        public_key = _public_key(connection, call, server.get("key_name"))
         bounds = _bounds(connection, service, call)
     image = _image(service, call, server, flavor)
     metadata = server.get("metadata", {})
@@ -68,6 +67,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
             "forced": place.forced,
             "image": None if image is None else msgspec.to_builtins(image),
             "block_device": devices,
+            "public_key": public_key,
             "trusted_image_certificates": server.get("trusted_image_certificates"),
         },
         least=least,
@@ -149,18 +149,19 @@ def _place(call: Call, server: Json) -> Place:
 
 def _flavor(connection: Connection, call: Call, server: Json) -> Flavor:
     flavorid = str(server["flavorRef"]).rstrip("/").rpartition("/")[2]
-    sees_all = call.allows(IS_ADMIN, own_project(call))
+    visible_to = None if is_admin(call) else call.caller.project_id
     try:
-        return flavors.find(connection, flavorid, visible_to=None if sees_all else call.caller.project_id)
+        return flavors.find(connection, flavorid, visible_to=visible_to)
     except FlavorNotFound as error:
         raise ComputeError(str(error)) from error
 
 
-def _check_key(connection: Connection, call: Call, name: str | None) -> None:
+def _public_key(connection: Connection, call: Call, name: str | None) -> str | None:
+    """The key goes with the server: the pair may be deleted later."""
     if name is None:
-        return
+        return None
     try:
-        keypairs.find(connection, call.caller.user_id or "", name)
+        return keypairs.find(connection, call.caller.user_id or "", name).public_key
     except NotFoundError as error:
         raise ComputeError("Invalid key_name provided.") from error
 

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from moorage.compute import states
-from moorage.compute.api.endpoint import RULE, own_project
-from moorage.compute.api.server_views import IS_ADMIN
+from moorage.compute.api.endpoint import RULE, is_admin, own_project
 from moorage.compute.errors import ComputeError, ForbiddenError
 from moorage.compute.listing import EQUAL, MATCHING, SORTABLE, UNSORTED, Listing, Order
 from moorage.compute.service import ComputeService
@@ -88,7 +87,7 @@ def read(service: ComputeService, call: Call, all_tenants_rule: str) -> Listing 
     _require_known(query, version)
     filters = _permitted(call)
     listing = Listing()
-    _read_states(listing, query, filters, version, is_admin=call.allows(IS_ADMIN, own_project(call)))
+    _read_states(listing, query, filters, version, as_admin=is_admin(call))
     if listing.equal.get("vm_state") == []:
         return None
     _read_deleted(listing, filters)
@@ -148,7 +147,7 @@ def _permitted(call: Call) -> dict[str, str]:
 
 
 def _read_states(
-    listing: Listing, query: Query, filters: dict[str, str], version: Version, *, is_admin: bool
+    listing: Listing, query: Query, filters: dict[str, str], version: Version, *, as_admin: bool
 ) -> None:
     """A list by `status` is one by the states behind it."""
     if filters.pop("status", None) is not None:
@@ -165,7 +164,7 @@ def _read_states(
         listing.equal["vm_state"] = query.all("vm_state")
         del filters["vm_state"]
     if listing.equal.get("vm_state") == ["deleted"]:
-        if not is_admin:
+        if not as_admin:
             raise ForbiddenError("Only administrators may list deleted instances")
         filters["deleted"] = "true"
 
@@ -231,7 +230,6 @@ def _order(call: Call) -> list[Order]:
     for direction in directions:
         if direction not in ("asc", "desc"):
             raise ComputeError(f"Unknown sort direction, must be one of: asc, desc. Value: {direction}")
-    is_admin = call.allows(IS_ADMIN, own_project(call))
     ignored = _IGNORED_SORT_KEYS if call.version >= (2, 73) else _IGNORED_SORT_KEYS | {"locked"}
     order = []
     for at, key in enumerate(keys):
@@ -242,7 +240,7 @@ def _order(call: Call) -> list[Order]:
             raise ComputeError(
                 f"Invalid input for query parameters sort_key. Value: {key}. '{key}' is not a sort key"
             )
-        if key in _ADMIN_SORT_KEYS and not is_admin:
+        if key in _ADMIN_SORT_KEYS and not is_admin(call):
             raise ForbiddenError(f"Only administrators can sort servers by {key}")
         order.append(Order(key, descending))
     return order or [Order("created_at", True)]

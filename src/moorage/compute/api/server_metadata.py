@@ -8,7 +8,8 @@ from typing import TypeVar
 from sqlalchemy.engine import Connection
 
 from moorage.compute import labels, lifecycle, quotas
-from moorage.compute.api.servers import find, is_admin, lock
+from moorage.compute.api.endpoint import is_admin
+from moorage.compute.api.servers import find, lock
 from moorage.compute.errors import ComputeError
 from moorage.compute.server import Server
 from moorage.compute.service import ComputeService

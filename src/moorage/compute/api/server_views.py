@@ -9,7 +9,7 @@ from typing import Any
 
 from moorage.compute import host_status
 from moorage.compute.api import links, times
-from moorage.compute.api.endpoint import RULE, own_project
+from moorage.compute.api.endpoint import RULE, is_admin, own_project
 from moorage.compute.api.links import Links
 from moorage.compute.server import Server
 from moorage.http.call import Call
@@ -21,7 +21,6 @@ EXTENDED_ATTRIBUTES = f"{RULE}os-extended-server-attributes"
 SHOW_HOST_STATUS = f"{RULE}servers:show:host_status"
 SHOW_UNKNOWN_HOST = f"{RULE}servers:show:host_status:unknown-only"
 SHOW_EXTRA_SPECS = f"{RULE}servers:show:flavor-extra-specs"
-IS_ADMIN = "context_is_admin"
 
 _WITH_PROGRESS = frozenset({"ACTIVE", "BUILD"})
 _WITH_FAULT = frozenset({"ERROR", "DELETED"})
@@ -47,7 +46,7 @@ class Sight:
             any_host_status=call.allows(SHOW_HOST_STATUS, target),
             unknown_host_status=call.allows(SHOW_UNKNOWN_HOST, target),
             extra_specs=call.allows(SHOW_EXTRA_SPECS, target),
-            is_admin=call.allows(IS_ADMIN, target),
+            is_admin=is_admin(call),
         )
 
     @property

@@ -12,9 +12,9 @@ from moorage.compute import creation, host_status, lifecycle, listing
 from moorage.compute import servers as domain
 from moorage.compute.actions import Origin
 from moorage.compute.api import links, server_body, server_filters
-from moorage.compute.api.endpoint import RULE, own_project
+from moorage.compute.api.endpoint import RULE, is_admin
 from moorage.compute.api.schema_types import as_boolean
-from moorage.compute.api.server_views import IS_ADMIN, ServerView
+from moorage.compute.api.server_views import ServerView
 from moorage.compute.creation import Made
 from moorage.compute.server import Server
 from moorage.compute.service import ComputeService
@@ -32,10 +32,6 @@ def origin_of(call: Call) -> Origin:
     """Who asks; a request that another service passed on carries two ids, of which ours is the last."""
     request_id = REQUEST_ID.get().split()[-1]
     return Origin(request_id, call.caller.user_id or "", call.caller.project_id or "")
-
-
-def is_admin(call: Call) -> bool:
-    return call.allows(IS_ADMIN, own_project(call))
 
 
 def visible_project(call: Call) -> str | None:
