@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format unit docs conformance chaos bench-placement reference lock release-note clean
+.PHONY: help up test lint format unit docs conformance chaos bench-placement integration reference lab lock release-note clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -21,7 +21,7 @@ help:  ## list the targets
 up: $(VENV)/.run  ## install and run Moorage in one process (SQLite in ./data, loopback)
 	$(BIN)/moorage up --data $(DATA) $(ARGS)
 
-test: lint docs reference  ## everything that CI runs: lint, types, layers, docs, all tests
+test: lint docs reference lab  ## everything that CI runs: lint, types, layers, docs, all tests
 	$(PYTEST) $(ARGS)
 
 lint: $(VENV)/.test  ## style, types, and the layers of the design
@@ -40,6 +40,9 @@ unit: $(VENV)/.test  ## the quick tests only
 conformance: $(VENV)/.test reference  ## the reference's suites, and the differential tests
 	$(PYTEST) tests/conformance $(ARGS)
 
+integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official client
+	$(PYTEST) tests/integration $(ARGS)
+
 chaos: $(VENV)/.test  ## kill and race the service, then check its books
 	$(BIN)/pytest tests/chaos $(ARGS)
 
@@ -48,6 +51,9 @@ bench-placement: $(VENV)/.test reference  ## side by side with the reference Pla
 
 reference: $(VENV)/.test
 	@$(BIN)/python -m tests.conformance.reference_env >/dev/null
+
+lab: $(VENV)/.test
+	@$(BIN)/python -m tests.lab >/dev/null
 
 docs: $(VENV)/.test  ## build the documentation into docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

@@ -1,0 +1,1 @@
+"""Moorage with real neighbours: the services and clients of an OpenStack cloud."""

@@ -1,0 +1,1 @@
+"""Foreign programs that integration tests run for real, each from an environment of its own."""

@@ -1,0 +1,9 @@
+"""Make the environments of the lab ahead of time: `python -m tests.lab`."""
+
+from __future__ import annotations
+
+from tests.lab.client.openstack import CLIENT
+from tests.lab.keystone.pristine import pristine_state
+
+print(CLIENT.bin())
+print(pristine_state())

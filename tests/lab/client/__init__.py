@@ -1,0 +1,1 @@
+"""The official command line client."""

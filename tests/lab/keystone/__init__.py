@@ -1,0 +1,1 @@
+"""A real Keystone on loopback."""

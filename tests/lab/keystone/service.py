@@ -1,0 +1,147 @@
+"""Start Keystone, and fill it with the people and the catalogue that a test needs."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tests.lab.keystone.pristine import KEYSTONE, pristine_state
+from tests.lab.keystone.settings import ADMIN_PASSWORD, REGION, settings
+from tests.support.processes import Service, free_port, start_service
+from tests.support.profiles import ini
+
+DOMAIN = "default"
+
+
+@dataclass(frozen=True)
+class Person:
+    """Somebody with one role in one project."""
+
+    name: str
+    password: str
+    project: str
+    project_id: str
+
+    def auth(self, url: str) -> dict[str, str]:
+        """What keystoneauth's plug-in `password` needs, in a clouds.yaml or a configuration file."""
+        return {
+            "auth_url": url,
+            "username": self.name,
+            "password": self.password,
+            "project_name": self.project,
+            "user_domain_id": DOMAIN,
+            "project_domain_id": DOMAIN,
+        }
+
+
+@dataclass
+class Keystone:
+    """A running Keystone, asked as its administrator. It can be stopped and started again."""
+
+    directory: Path
+    port: int
+    service: Service
+    roles: dict[str, str] = field(default_factory=dict)
+    projects: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"{self.service.url}/v3"
+
+    @property
+    def admin(self) -> Person:
+        return Person("admin", ADMIN_PASSWORD, "admin", self.projects["admin"])
+
+    def add_person(self, name: str, role: str, project: str) -> Person:
+        password = f"{name}-secret"
+        if project not in self.projects:
+            made = self._post("projects", "project", name=project, domain_id=DOMAIN)
+            self.projects[project] = made["id"]
+        user = self._post("users", "user", name=name, password=password, domain_id=DOMAIN)["id"]
+        grant = f"projects/{self.projects[project]}/users/{user}/roles/{self.roles[role]}"
+        self._ask("PUT", grant)
+        return Person(name, password, project, self.projects[project])
+
+    def add_service(self, kind: str, name: str, url: str) -> None:
+        """Put a service into the catalogue."""
+        made = self._post("services", "service", type=kind, name=name)
+        for interface in ("public", "internal", "admin"):
+            self._post(
+                *("endpoints", "endpoint"),
+                service_id=made["id"],
+                interface=interface,
+                url=url,
+                region_id=REGION,
+            )
+
+    def token(self, person: Person) -> str:
+        """A new token, scoped to the person's project."""
+        domain = {"id": DOMAIN}
+        user = {"name": person.name, "password": person.password, "domain": domain}
+        body = {
+            "identity": {"methods": ["password"], "password": {"user": user}},
+            "scope": {"project": {"name": person.project, "domain": domain}},
+        }
+        answer = requests.post(f"{self.url}/auth/tokens", json={"auth": body}, timeout=30)
+        answer.raise_for_status()
+        return answer.headers["X-Subject-Token"]
+
+    def stop(self) -> None:
+        self.service.stop()
+
+    def start_again(self) -> None:
+        self.service = _serve(self.directory, self.port)
+
+    def learn_names(self) -> None:
+        """What `keystone-manage bootstrap` made."""
+        self.roles = {role["name"]: role["id"] for role in self._ask("GET", "roles")["roles"]}
+        found = self._ask("GET", "projects")["projects"]
+        self.projects = {project["name"]: project["id"] for project in found}
+
+    def _post(self, path: str, noun: str, **values: str) -> dict[str, Any]:
+        made: dict[str, Any] = self._ask("POST", path, {noun: values})[noun]
+        return made
+
+    def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
+        token = self.token(Person("admin", ADMIN_PASSWORD, "admin", ""))
+        headers = {"X-Auth-Token": token}
+        answer = requests.request(method, f"{self.url}/{path}", json=body, headers=headers, timeout=30)
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+
+def start(directory: Path) -> Keystone:
+    """A Keystone of its own for whoever asks, on a copy of the pristine state."""
+    shutil.copytree(pristine_state(), directory, dirs_exist_ok=True)
+    (directory / "keystone.conf").write_text(ini(settings(directory)))
+    port = free_port()
+    keystone = Keystone(directory, port, _serve(directory, port))
+    try:
+        keystone.learn_names()
+        keystone.add_service("identity", "keystone", keystone.url)
+    except BaseException:
+        keystone.stop()
+        raise
+    return keystone
+
+
+def _serve(directory: Path, port: int) -> Service:
+    # Keystone takes the command line for its own, so gunicorn gets everything from its file in the directory.
+    (directory / "gunicorn.conf.py").write_text(
+        f'wsgi_app = "keystone.wsgi.api:application"\nbind = "127.0.0.1:{port}"\n'
+        'worker_class = "gthread"\nthreads = 4\ngraceful_timeout = 2\ncontrol_socket_disable = True\n'
+    )
+    environment = {"OS_KEYSTONE_CONFIG_DIR": str(directory), "PYTHONWARNINGS": "ignore"}
+
+    def answers() -> bool:
+        try:
+            return requests.get(f"http://127.0.0.1:{port}/v3", timeout=10).status_code == 200
+        except requests.RequestException:
+            return False
+
+    program = KEYSTONE.bin() / "gunicorn"
+    return start_service([program], port, directory / "server.log", environment, ready=answers)

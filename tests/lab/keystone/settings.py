@@ -1,0 +1,24 @@
+"""How the Keystone of the tests is configured: quick, quiet, and all of it in one directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.profiles import Settings
+
+ADMIN_PASSWORD = "admin-secret"
+REGION = "RegionOne"
+
+
+def settings(directory: Path) -> Settings:
+    keys = {"key_repository": str(directory / "fernet")}
+    return {
+        "DEFAULT": {"log_file": str(directory / "keystone.log")},
+        "database": {"connection": f"sqlite:///{directory / 'keystone.sqlite'}"},
+        "token": {"provider": "fernet"},
+        "fernet_tokens": keys,
+        "fernet_receipts": keys,
+        "credential": {"key_repository": str(directory / "credential")},
+        "identity": {"password_hash_rounds": "4"},
+        "oslo_messaging_notifications": {"driver": "noop"},
+    }

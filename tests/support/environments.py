@@ -1,0 +1,71 @@
+"""Virtual environments for programs that must not share one with ours, made on first need below `.venvs`.
+
+The reference services and the official clients pull in web stacks of their own; kept apart, they can neither
+break nor lend a dependency to Moorage.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HOME = Path(__file__).resolve().parents[2] / ".venvs"
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One environment: what it holds, and the exact versions."""
+
+    name: str
+    requirements: Path
+    constraints: Path
+
+    @property
+    def directory(self) -> Path:
+        return HOME / self.name
+
+    def bin(self) -> Path:
+        """The `bin` directory of an environment that matches the pins; made if there is none."""
+        with self.locked():
+            if not self._is_current():
+                self._build()
+        return self.directory / "bin"
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Parallel test workers must not build the same thing twice."""
+        HOME.mkdir(parents=True, exist_ok=True)
+        with open(HOME / f"{self.name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _fingerprint(self) -> str:
+        pins = self.requirements.read_bytes() + self.constraints.read_bytes() + sys.version.encode()
+        return hashlib.sha256(pins).hexdigest()
+
+    def _is_current(self) -> bool:
+        stamp = self.directory / "moorage.stamp"
+        return stamp.exists() and stamp.read_text() == self._fingerprint()
+
+    def _build(self) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self._create_empty()
+        pip = [str(self.directory / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+        subprocess.run([*pip, "-r", str(self.requirements), "-c", str(self.constraints)], check=True)
+        (self.directory / "moorage.stamp").write_text(self._fingerprint())
+
+    def _create_empty(self) -> None:
+        """Debian ships `venv` without `ensurepip` unless asked; `virtualenv` carries its own pip."""
+        made = subprocess.run([sys.executable, "-m", "venv", str(self.directory)], capture_output=True)
+        if made.returncode == 0:
+            return
+        shutil.rmtree(self.directory, ignore_errors=True)
+        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "virtualenv"], check=True)
+        subprocess.run([sys.executable, "-m", "virtualenv", "--quiet", str(self.directory)], check=True)
