@@ -267,7 +267,7 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> set[int]:
         .with_for_update()
     )
     waiting = {(row.id, row.attempt) for row in connection.execute(query)}
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"of": given.operation_id, "result": given.result, "due_at": utcnow()}
         for given in answers
         if (given.operation_id, given.attempt) in waiting

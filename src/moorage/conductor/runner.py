@@ -163,7 +163,7 @@ class Runner:
             )
             for work in ended:
                 if work.operation.action_id is not None:
-                    actions.finish(connection, work.operation.action_id, work.error)
+                    actions.finish(connection, work.operation.action_id, error=work.error)
             return mine
 
         mine = self._database.transact(write)

@@ -14,7 +14,8 @@ from typing import Any
 
 import msgspec
 
-from moorage.compute import actions, servers
+from moorage.compute import actions
+from moorage.compute.fault import fault
 from moorage.compute.states import TaskState, VmState
 from moorage.conductor.agents import Agents
 from moorage.conductor.placing import NoHost, Placer
@@ -63,7 +64,7 @@ class Build:
                 self._no_host(work, decision)
                 continue
             work.data["placed"] = decision
-            work.data.setdefault("tried", []).append(decision["host"])
+            work.data.setdefault("tried_nodes", []).append(decision["node_uuid"])
             work.changes |= {
                 "host": decision["host"],
                 "node": decision["node"],
@@ -157,7 +158,7 @@ class Build:
         work.changes |= {
             "vm_state": VmState.ERROR.value,
             "task_state": None,
-            "fault": servers.fault(error),
+            "fault": fault(error),
             "addresses": {},
         }
         work.fail(error)

@@ -7,8 +7,12 @@ conductor had under way for it then is waited for before the claim is dropped, s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+
+from sqlalchemy.engine import Connection
 
 from moorage.compute import servers
+from moorage.compute.fault import fault
 from moorage.conductor import ledger
 from moorage.conductor.agents import Agents
 from moorage.conductor.hosts import Hosts
@@ -72,7 +76,7 @@ class Delete:
                 self._give_up(work, result["error"])
 
     def _give_up(self, work: Work, error: str) -> None:
-        work.changes = {"vm_state": "error", "task_state": None, "fault": servers.fault(error)}
+        work.changes = {"vm_state": "error", "task_state": None, "fault": fault(error)}
         work.fail(error)
 
     def release(self, batch: Sequence[Work]) -> None:
@@ -81,8 +85,9 @@ class Delete:
             self._network.release(work.server, ports)
         self._placement.release([work.operation.server_uuid for work in batch])
         for work in batch:
-            server_id = work.server["id"]
-            work.writes.append(
-                lambda connection, server_id=server_id: servers.mark_deleted(connection, server_id)
-            )
+            work.writes.append(partial(_mark_deleted, work.server["id"]))
             work.finish()
+
+
+def _mark_deleted(server_id: int, connection: Connection) -> None:
+    servers.mark_deleted(connection, server_id)

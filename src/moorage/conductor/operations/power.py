@@ -29,7 +29,9 @@ class Power:
         for work in batch:
             result = work.take_result()
             if result is None:
-                self._agents.ask_again(work, "begin")
+                if not self._agents.ask_again(work, "begin"):
+                    work.changes = {"task_state": None}
+                    work.fail("the host did not answer")
             elif result["ok"]:
                 work.changes = {
                     "vm_state": _STATE_AFTER[self._kind].value,

@@ -1,0 +1,79 @@
+"""What the conductor knows of hosts: which are up, and the state of the nodes that a decision is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+
+import sqlalchemy as sa
+
+from moorage.conductor.inbox import AGENT_BINARY
+from moorage.core.clock import utcnow
+from moorage.db.among import among
+from moorage.db.database import Database
+from moorage.db.tables.compute import nodes, servers, services
+from moorage.scheduler.hosts import HostState
+
+
+class Hosts:
+    def __init__(self, database: Database, *, down_after: int, default_zone: str) -> None:
+        self._database = database
+        self._down_after = timedelta(seconds=down_after)
+        self._default_zone = default_zone
+
+    def up(self) -> set[str]:
+        """The hosts whose agents are alive and not declared dead."""
+        query = sa.select(services.c.host).where(
+            services.c.binary == AGENT_BINARY,
+            services.c.seen_at > utcnow() - self._down_after,
+            services.c.forced_down.is_(False),
+        )
+        with self._database.read() as connection:
+            return set(connection.execute(query).scalars())
+
+    def states(self, node_uuids: Collection[str]) -> dict[str, HostState]:
+        """Of the nodes that we know, by UUID."""
+        alive_since = utcnow() - self._down_after
+        with self._database.read() as connection:
+            here = (
+                sa.select(servers.c.node_uuid, sa.func.count().label("count"))
+                .where(among(connection, servers.c.node_uuid, node_uuids), servers.c.deleted_at.is_(None))
+                .group_by(servers.c.node_uuid)
+                .subquery()
+            )
+            query = (
+                sa.select(
+                    nodes.c.uuid,
+                    nodes.c.name,
+                    nodes.c.host,
+                    nodes.c.hypervisor_type,
+                    nodes.c.facts,
+                    services.c.seen_at,
+                    services.c.forced_down,
+                    services.c.disabled,
+                    services.c.zone,
+                    services.c.facts.label("host_facts"),
+                    sa.func.coalesce(here.c.count, 0).label("servers"),
+                )
+                .join_from(
+                    nodes, services, (services.c.host == nodes.c.host) & (services.c.binary == AGENT_BINARY)
+                )
+                .outerjoin(here, here.c.node_uuid == nodes.c.uuid)
+                .where(among(connection, nodes.c.uuid, node_uuids))
+            )
+            rows = connection.execute(query).all()
+        return {
+            row.uuid: HostState(
+                host=row.host,
+                node=row.name,
+                node_uuid=row.uuid,
+                up=not row.forced_down and row.seen_at is not None and row.seen_at > alive_since,
+                disabled=row.disabled,
+                zone=row.zone or self._default_zone,
+                hypervisor_type=row.hypervisor_type,
+                supported=tuple(tuple(triple) for triple in row.facts.get("supported_instances", ())),
+                servers=row.servers,
+                cell=row.host_facts.get("cell", ""),
+            )
+            for row in rows
+        }

@@ -1,0 +1,26 @@
+"""The `[conductor]` and `[scheduler]` options."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from moorage.core.config import Options
+
+OPTIONS: Options = {
+    "conductor": [
+        cfg.IntOpt("threads", default=2, min=1, help="Batches of operations worked on at the same time."),
+        cfg.IntOpt("batch", default=64, min=1, help="Operations that are worked on together."),
+    ],
+    "scheduler": [
+        cfg.IntOpt("max_attempts", default=3, min=1, help="Hosts that a build is tried on before it fails."),
+        cfg.IntOpt(
+            "pending_timeout",
+            default=0,
+            min=0,
+            help="Seconds that a server waits for capacity if no host fits; 0 fails it at once.",
+        ),
+        cfg.IntOpt(
+            "candidates", default=50, min=1, help="Candidates that Placement is asked for per decision."
+        ),
+    ],
+}

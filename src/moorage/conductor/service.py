@@ -1,0 +1,100 @@
+"""The conductor of one process, put together."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from oslo_config import cfg
+
+from moorage.bus.contract import ConductorSide
+from moorage.conductor.agents import Agents
+from moorage.conductor.hosts import Hosts
+from moorage.conductor.inbox import Inbox
+from moorage.conductor.operations.build import Build
+from moorage.conductor.operations.delete import Delete
+from moorage.conductor.operations.power import Power
+from moorage.conductor.placing import Placer
+from moorage.conductor.runner import Runner, Steps
+from moorage.conductor.work import Work
+from moorage.db.database import Database
+from moorage.network.contract import Network
+from moorage.placement.client.contract import PlacementClient
+from moorage.scheduler.settings import Settings as SchedulerSettings
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Settings:
+    max_attempts: int
+    pending_timeout: int
+    candidates: int
+    threads: int
+    batch: int
+    service_down_time: int
+    default_zone: str
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
+        return cls(
+            max_attempts=conf.scheduler.max_attempts,
+            pending_timeout=conf.scheduler.pending_timeout,
+            candidates=conf.scheduler.candidates,
+            threads=conf.conductor.threads,
+            batch=conf.conductor.batch,
+            service_down_time=conf.compute.service_down_time,
+            default_zone=conf.compute.default_availability_zone,
+        )
+
+
+class ConductorService:
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        bus: ConductorSide,
+        network: Network,
+        placement: PlacementClient,
+    ) -> None:
+        self._bus = bus
+        self._network = network
+        hosts = Hosts(database, down_after=settings.service_down_time, default_zone=settings.default_zone)
+        self._placer = Placer(
+            database,
+            hosts,
+            placement,
+            SchedulerSettings(max_candidates=settings.candidates, max_attempts=settings.max_attempts),
+            default_zone=settings.default_zone,
+        )
+        agents = Agents(bus)
+        build = Build(
+            self._placer,
+            agents,
+            network,
+            max_attempts=settings.max_attempts,
+            pending_timeout=settings.pending_timeout,
+        )
+        steps: Steps = {
+            "build": build.steps(),
+            "delete": Delete(database, agents, hosts, network, placement).steps(),
+            **{kind: Power(agents, kind).steps() for kind in ("start", "stop", "reboot")},
+        }
+        self.runner = Runner(database, steps, self._undo, threads=settings.threads, batch=settings.batch)
+        self._inbox = Inbox(database, self.runner.wake)
+
+    def start(self) -> None:
+        self._bus.receive(self._inbox.on_results, self._inbox.on_heartbeat)
+        self.runner.start()
+
+    def stop(self) -> None:
+        self.runner.stop()
+        self._bus.close()
+
+    def _undo(self, fenced: Sequence[Work]) -> None:
+        """A build was cancelled under us: what this step has just claimed must go."""
+        builds = [work for work in fenced if work.operation.kind == "build"]
+        if builds:
+            LOG.info("%d builds were cancelled while we were at them", len(builds))
+            self._placer.release(builds)
