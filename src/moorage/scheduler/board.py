@@ -30,9 +30,9 @@ class Board:
         """Undo `take`: the claim was refused."""
         self._count(request, node_uuid, amounts, -1)
 
-    def first_fit(self, offer: Offer) -> AllocationRequest | None:
+    def first_fit(self, host: HostState, offer: Offer) -> AllocationRequest | None:
         """The first way of an offer for which there is still room."""
-        if not self._taken:
+        if not host.taken and not offer.shares:
             return offer.ways[0]
         return next((way for way in offer.ways if self._fits(offer, way)), None)
 

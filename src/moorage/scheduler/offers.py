@@ -16,6 +16,8 @@ class Offer:
     ways: list[AllocationRequest] = field(default_factory=list)
     free: dict[str, int] = field(default_factory=dict)
     """By resource class, over the tree and what it shares in."""
+    shares: bool = False
+    """Whether some way uses a provider of another tree."""
     room: dict[tuple[str, str], int] = field(default_factory=dict)
     """What is free, by provider and resource class, of all providers that some way uses."""
 
@@ -64,6 +66,7 @@ def _count(offer: Offer, summaries: dict[str, ProviderSummary], tree: list[str])
     serving = dict.fromkeys(tree)
     for way in offer.ways:
         serving.update(dict.fromkeys(way.allocations))
+    offer.shares = len(serving) > len(tree)
     for uuid in serving:
         for name, numbers in summaries[uuid].resources.items():
             room = numbers["capacity"] - numbers["used"]

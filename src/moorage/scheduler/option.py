@@ -14,9 +14,6 @@ class Option(NamedTuple):
     offer: Offer
     way: AllocationRequest
 
-    def free(self, *classes: str) -> int:
+    def free(self, class_name: str) -> int:
         """What is free now, after the earlier decisions of the pass."""
-        free, taken = self.offer.free, self.host.taken
-        if not taken:
-            return sum([free.get(name, 0) for name in classes])
-        return sum([free.get(name, 0) - taken.get(name, 0) for name in classes])
+        return self.offer.free.get(class_name, 0) - self.host.taken.get(class_name, 0)

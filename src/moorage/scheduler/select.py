@@ -80,6 +80,7 @@ class Selector:
         return Decision(choices, trace)
 
     def _passing(self, request: Request, offers: Offers, board: Board, trace: Trace) -> Iterator[Option]:
+        filters = [check for check in self._filters if check.applies(request)]
         excluded: dict[str, Exclusion] = {}
         for node_uuid, offer in offers.by_node.items():
             host = board.hosts.get(node_uuid)
@@ -87,23 +88,16 @@ class Selector:
                 nobody = Place("", node_uuid, node_uuid)
                 _note(excluded, "owner", nobody, _NO_HOST)
                 continue
-            objector = self._objector(host, request)
+            objector = _objector(filters, host, request)
             if objector is not None:
                 _note(excluded, objector[0], _place(host), objector[1])
                 continue
-            way = board.first_fit(offer)
+            way = board.first_fit(host, offer)
             if way is None:
                 _note(excluded, "room", _place(host), Reason(Kind.ROOM_TAKEN, _classes(request)))
                 continue
             yield Option(host, offer, way)
         trace.excluded = list(excluded.values())
-
-    def _objector(self, host: HostState, request: Request) -> tuple[str, Reason] | None:
-        for check in self._filters:
-            reason = check.objection(host, request)
-            if reason is not None:
-                return check.name, reason
-        return None
 
     def _rank(
         self, request: Request, options: list[Option]
@@ -125,6 +119,14 @@ class Selector:
             )
             for number in order[: max(RANKED, self._count)]
         ]
+
+
+def _objector(filters: Sequence[Filter], host: HostState, request: Request) -> tuple[str, Reason] | None:
+    for check in filters:
+        reason = check.objection(host, request)
+        if reason is not None:
+            return check.name, reason
+    return None
 
 
 def _place(host: HostState) -> Place:

@@ -26,6 +26,8 @@ _COUNTED = {
     Kind.ROOM_TAKEN: "were filled by other servers at the same moment",
 }
 
+_SINGULAR = {"are": "is", "were": "was", "have": "has", "belong": "belongs", "don't": "doesn't"}
+
 _CONDITIONS = {
     "inventory": "don't have {name}",
     "room": "don't have {amount} {name} free",
@@ -63,8 +65,10 @@ def sentence(trace: Trace) -> str:
 def _after_attempts(trace: Trace) -> str:
     count = len({attempt.place.node_uuid for attempt in trace.attempts})
     tried = "1 host was" if count == 1 else f"{count} hosts were"
-    last = next((attempt.detail for attempt in reversed(trace.attempts) if attempt.detail), "")
-    return f"{NO_VALID_HOST}: {tried} tried, without success{f' ({last})' if last else ''}."
+    failed = [attempt.detail for attempt in trace.attempts if attempt.outcome == "failed"]
+    if not failed:
+        return f"{NO_VALID_HOST}: {tried} tried, but other servers took the room first."
+    return f"{NO_VALID_HOST}: {tried} tried, without success{f' ({failed[-1]})' if failed[-1] else ''}."
 
 
 def _all_reasons(excluded: list[Exclusion]) -> str:
@@ -72,7 +76,8 @@ def _all_reasons(excluded: list[Exclusion]) -> str:
     for exclusion in excluded:
         for kind, count in exclusion.kinds.items():
             counts[kind] = counts.get(kind, 0) + count
-    parts = [f"{count} {_COUNTED[Kind(kind)]}" for kind, count in sorted(counts.items(), key=_most_first)]
+    ordered = sorted(counts.items(), key=_most_first)
+    parts = [f"{count} {_agreeing(count, _COUNTED[Kind(kind)])}" for kind, count in ordered]
     return _listed(parts)
 
 
@@ -83,7 +88,8 @@ def _most_first(entry: tuple[str, int]) -> tuple[int, str]:
 def _emptiness(why: Emptiness) -> str:
     if not why.kind:
         return "none has all that the server asks for"
-    excluded = f"{why.excluded} of {_hosts(why.trees)} {condition(why.kind, why.subject)}"
+    words = _agreeing(why.excluded, condition(why.kind, why.subject))
+    excluded = f"{why.excluded} of {_hosts(why.trees)} {words}"
     return excluded if why.excluded == why.trees else f"{excluded}, and the others lack something else"
 
 
@@ -129,7 +135,8 @@ def _lines(trace: Trace) -> Iterator[str]:
 def _why_lines(why: Emptiness) -> Iterator[str]:
     yield f"Of {_many(why.trees, 'tree')} of providers, {why.trees_left} can serve this."
     if why.kind:
-        yield f"What excludes most: {why.excluded} {condition(why.kind, why.subject)}."
+        words = _agreeing(why.excluded, condition(why.kind, why.subject))
+        yield f"What excludes most: {why.excluded} {words}."
     if why.nearest:
         yield "Nearest misses:"
         yield from (_miss_line(miss) for miss in why.nearest)
@@ -158,6 +165,12 @@ def _alternates(alternates: list[Place]) -> str:
 def _attempt_line(number: int, attempt: Attempt) -> str:
     detail = f": {attempt.detail}" if attempt.detail else ""
     return f"Attempt {number}, {attempt.place}: {attempt.step} {attempt.outcome}{detail}"
+
+
+def _agreeing(count: int, words: str) -> str:
+    """Words about several hosts, as they are for `count` of them."""
+    verb, _, rest = words.partition(" ")
+    return f"{_SINGULAR.get(verb, verb)} {rest}" if count == 1 else words
 
 
 def _hosts(count: int) -> str:

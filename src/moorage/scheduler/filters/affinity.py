@@ -13,8 +13,11 @@ _ELSEWHERE = Reason(Kind.NOT_WITH_THE_GROUP)
 class AffinityFilter:
     name = "affinity"
 
+    def applies(self, request: Request) -> bool:
+        return request.server_group is not None and request.server_group.policy is GroupPolicy.AFFINITY
+
     def objection(self, host: HostState, request: Request) -> Reason | None:
         group = request.server_group
-        if group is None or group.policy is not GroupPolicy.AFFINITY or not group.placed:
+        if group is None or not group.placed or group.on(host.node_uuid):
             return None
-        return None if group.on(host.node_uuid) else _ELSEWHERE
+        return _ELSEWHERE

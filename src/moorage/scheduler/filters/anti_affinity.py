@@ -11,11 +11,12 @@ from moorage.scheduler.server_group import GroupPolicy
 class AntiAffinityFilter:
     name = "anti-affinity"
 
+    def applies(self, request: Request) -> bool:
+        return request.server_group is not None and request.server_group.policy is GroupPolicy.ANTI_AFFINITY
+
     def objection(self, host: HostState, request: Request) -> Reason | None:
         group = request.server_group
-        if group is None or group.policy is not GroupPolicy.ANTI_AFFINITY:
-            return None
-        here = group.on(host.node_uuid)
-        if here < group.max_per_node:
+        here = 0 if group is None else group.on(host.node_uuid)
+        if group is None or here < group.max_per_node:
             return None
         return Reason(Kind.TOO_MANY_OF_THE_GROUP, count=here, most=group.max_per_node)

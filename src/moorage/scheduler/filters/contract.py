@@ -60,5 +60,8 @@ class Filter(Protocol):
     @property
     def name(self) -> str: ...
 
+    def applies(self, request: Request) -> bool:
+        """Whether such a request has anything to do with this filter."""
+
     def objection(self, host: HostState, request: Request) -> Reason | None:
         """What speaks against this host; None if nothing does."""

@@ -12,5 +12,8 @@ _HERE = Reason(Kind.NOT_A_DIFFERENT_HOST)
 class DifferentHostFilter:
     name = "different host"
 
+    def applies(self, request: Request) -> bool:
+        return bool(request.different_nodes)
+
     def objection(self, host: HostState, request: Request) -> Reason | None:
         return _HERE if host.node_uuid in request.different_nodes else None

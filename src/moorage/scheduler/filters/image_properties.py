@@ -10,9 +10,12 @@ from moorage.scheduler.request import ImageNeeds, Request
 class ImagePropertiesFilter:
     name = "image properties"
 
+    def applies(self, request: Request) -> bool:
+        return bool(request.image)
+
     def objection(self, host: HostState, request: Request) -> Reason | None:
         image = request.image
-        if not image or any(_suits(image, offered) for offered in host.supported):
+        if any(_suits(image, offered) for offered in host.supported):
             return None
         said = (image.architecture, image.hypervisor_type, image.vm_mode)
         return Reason(Kind.IMAGE_NOT_SUPPORTED, ", ".join(filter(None, said)))

@@ -10,7 +10,10 @@ from moorage.scheduler.request import Request
 class RequestedHostFilter:
     name = "requested host"
 
+    def applies(self, request: Request) -> bool:
+        return request.host is not None
+
     def objection(self, host: HostState, request: Request) -> Reason | None:
-        if request.host is None or host.host == request.host:
+        if host.host == request.host:
             return None
-        return Reason(Kind.NOT_THE_HOST_ASKED_FOR, request.host)
+        return Reason(Kind.NOT_THE_HOST_ASKED_FOR, request.host or "")

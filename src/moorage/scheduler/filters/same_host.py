@@ -12,6 +12,9 @@ _ELSEWHERE = Reason(Kind.NOT_THE_SAME_HOST)
 class SameHostFilter:
     name = "same host"
 
+    def applies(self, request: Request) -> bool:
+        return request.same_nodes is not None
+
     def objection(self, host: HostState, request: Request) -> Reason | None:
         if request.same_nodes is None or host.node_uuid in request.same_nodes:
             return None

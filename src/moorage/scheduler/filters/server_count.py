@@ -15,6 +15,9 @@ class ServerCountFilter:
     name: ClassVar[str] = "server count"
     most: int
 
+    def applies(self, request: Request) -> bool:
+        return True
+
     def objection(self, host: HostState, request: Request) -> Reason | None:
         if host.servers < self.most:
             return None

@@ -13,6 +13,9 @@ _DISABLED = Reason(Kind.HOST_DISABLED)
 class ServiceFilter:
     name = "service"
 
+    def applies(self, request: Request) -> bool:
+        return True
+
     def objection(self, host: HostState, request: Request) -> Reason | None:
         if host.disabled:
             return _DISABLED

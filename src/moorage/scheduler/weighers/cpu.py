@@ -19,4 +19,4 @@ class CpuWeigher:
         return True
 
     def weigh(self, option: Option, request: Request) -> float:
-        return option.free("VCPU", "PCPU")
+        return option.free("VCPU") + option.free("PCPU")

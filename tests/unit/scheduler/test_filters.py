@@ -1,0 +1,139 @@
+"""Filters: each objects where it should, says why, and applies only to requests that concern it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from moorage.scheduler.filters.affinity import AffinityFilter
+from moorage.scheduler.filters.anti_affinity import AntiAffinityFilter
+from moorage.scheduler.filters.contract import Filter, Kind, Reason
+from moorage.scheduler.filters.different_host import DifferentHostFilter
+from moorage.scheduler.filters.image_properties import ImagePropertiesFilter
+from moorage.scheduler.filters.requested_host import RequestedHostFilter
+from moorage.scheduler.filters.same_host import SameHostFilter
+from moorage.scheduler.filters.server_count import ServerCountFilter
+from moorage.scheduler.filters.service import ServiceFilter
+from moorage.scheduler.filters.tried import TriedFilter
+from moorage.scheduler.hints import with_neighbours
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import Request
+from moorage.scheduler.server_group import GroupPolicy, ServerGroup
+from tests.unit.scheduler.clouds import host, request, uuid
+
+KVM = (("x86_64", "kvm", "hvm"), ("i686", "kvm", "hvm"))
+
+
+def kind(check: Filter, state: HostState, asked: Request) -> Kind | None:
+    """What the filter has against the host; one that does not apply has nothing."""
+    reason = check.objection(state, asked) if check.applies(asked) else None
+    return None if reason is None else reason.kind
+
+
+def in_group(policy: GroupPolicy, most: int = 1, **members: int) -> Request:
+    on = {uuid(int(name.removeprefix("node"))): count for name, count in members.items()}
+    return request(server_group=ServerGroup(uuid(50), policy, most, on))
+
+
+def test_service() -> None:
+    assert kind(ServiceFilter(), host(1), request()) is None
+    assert kind(ServiceFilter(), host(1, up=False), request()) is Kind.HOST_DOWN
+    assert kind(ServiceFilter(), host(1, disabled=True), request()) is Kind.HOST_DISABLED
+
+
+def test_server_count() -> None:
+    assert kind(ServerCountFilter(3), host(1, servers=2), request()) is None
+    assert kind(ServerCountFilter(3), host(1, servers=3), request()) is Kind.TOO_MANY_SERVERS
+
+
+def test_tried() -> None:
+    asked = request(tried_nodes=frozenset({uuid(1)}))
+    assert kind(TriedFilter(), host(1), asked) is Kind.ALREADY_TRIED
+    assert kind(TriedFilter(), host(2), asked) is None
+
+
+def test_requested_host() -> None:
+    assert kind(RequestedHostFilter(), host(1), request(host="host-1")) is None
+    assert kind(RequestedHostFilter(), host(2), request(host="host-1")) is Kind.NOT_THE_HOST_ASKED_FOR
+    assert kind(RequestedHostFilter(), host(2), request()) is None
+
+
+def test_affinity_lets_the_first_member_go_anywhere() -> None:
+    assert kind(AffinityFilter(), host(1), in_group(GroupPolicy.AFFINITY)) is None
+    assert kind(AffinityFilter(), host(1), in_group(GroupPolicy.AFFINITY, node2=0)) is None
+
+
+def test_affinity_keeps_the_others_with_it() -> None:
+    asked = in_group(GroupPolicy.AFFINITY, node2=1)
+    assert kind(AffinityFilter(), host(1), asked) is Kind.NOT_WITH_THE_GROUP
+    assert kind(AffinityFilter(), host(2), asked) is None
+
+
+@pytest.mark.parametrize(
+    ("most", "held", "passes"), [(1, 0, True), (1, 1, False), (2, 1, True), (2, 2, False)]
+)
+def test_anti_affinity_lets_a_machine_have_so_many(most: int, held: int, passes: bool) -> None:
+    asked = in_group(GroupPolicy.ANTI_AFFINITY, most, node1=held)
+    found = kind(AntiAffinityFilter(), host(1), asked)
+    assert found is (None if passes else Kind.TOO_MANY_OF_THE_GROUP)
+
+
+@pytest.mark.parametrize("policy", [GroupPolicy.SOFT_AFFINITY, GroupPolicy.SOFT_ANTI_AFFINITY])
+def test_soft_policies_exclude_nobody(policy: GroupPolicy) -> None:
+    for node in (1, 2):
+        assert kind(AffinityFilter(), host(node), in_group(policy, node1=3)) is None
+        assert kind(AntiAffinityFilter(), host(node), in_group(policy, node1=3)) is None
+
+
+def test_same_host() -> None:
+    asked = replace(request(), same_nodes=frozenset({uuid(1)}))
+    assert kind(SameHostFilter(), host(1), asked) is None
+    assert kind(SameHostFilter(), host(2), asked) is Kind.NOT_THE_SAME_HOST
+    assert kind(SameHostFilter(), host(2), request()) is None
+
+
+def test_different_host() -> None:
+    asked = replace(request(), different_nodes=frozenset({uuid(1)}))
+    assert kind(DifferentHostFilter(), host(1), asked) is Kind.NOT_A_DIFFERENT_HOST
+    assert kind(DifferentHostFilter(), host(2), asked) is None
+
+
+def test_hints_name_one_server_or_several() -> None:
+    nodes = {uuid(11): uuid(1), uuid(12): uuid(2)}
+    asked = with_neighbours(request(), {"same_host": uuid(11), "different_host": [uuid(12), uuid(13)]}, nodes)
+    assert asked.same_nodes == {uuid(1)}
+    assert asked.different_nodes == {uuid(2)}
+
+
+def test_a_hint_at_a_server_that_is_nowhere_leaves_no_host() -> None:
+    asked = with_neighbours(request(), {"same_host": [uuid(13)]}, {})
+    assert kind(SameHostFilter(), host(1), asked) is Kind.NOT_THE_SAME_HOST
+
+
+@pytest.mark.parametrize(
+    ("properties", "passes"),
+    [
+        ({}, True),
+        ({"hw_architecture": "x86_64"}, True),
+        ({"hw_architecture": "i686", "img_hv_type": "kvm"}, True),
+        ({"hw_architecture": "aarch64"}, False),
+        ({"hw_architecture": "x86_64", "img_hv_type": "ironic"}, False),
+        ({"hw_vm_mode": "hvm"}, True),
+    ],
+)
+def test_image_properties(properties: dict[str, str], passes: bool) -> None:
+    found = kind(ImagePropertiesFilter(), host(1, supported=KVM), request(image_properties=properties))
+    assert found is (None if passes else Kind.IMAGE_NOT_SUPPORTED)
+
+
+def test_a_node_that_does_not_say_what_it_runs_gets_no_image_that_cares() -> None:
+    asked = request(image_properties={"hw_architecture": "x86_64"})
+    assert kind(ImagePropertiesFilter(), host(1), asked) is Kind.IMAGE_NOT_SUPPORTED
+
+
+@pytest.mark.parametrize("named", list(Kind))
+def test_every_reason_is_a_sentence(named: Kind) -> None:
+    said = str(Reason(named, "x86_64", count=2, most=1))
+    assert said
+    assert "{" not in said

@@ -1,0 +1,85 @@
+"""Prefilters: each puts its condition into the query, or says that nothing can meet it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from moorage.scheduler.errors import BadImagePropertyError, NoHostAllowedError
+from moorage.scheduler.prefilters.availability_zone import AvailabilityZone
+from moorage.scheduler.prefilters.contract import narrow
+from moorage.scheduler.prefilters.enabled_hosts import EnabledHosts
+from moorage.scheduler.prefilters.image_traits import ImageTraits
+from moorage.scheduler.prefilters.isolated_aggregates import IsolatedAggregates
+from moorage.scheduler.prefilters.one_node import OneNode
+from moorage.scheduler.prefilters.tenant_isolation import TenantIsolation
+from moorage.scheduler.request import from_flavor
+from tests.unit.scheduler.clouds import flavor, request, uuid
+
+EAST, WEST, OURS = uuid(101), uuid(102), uuid(103)
+ZONES = AvailabilityZone({"east": frozenset({EAST}), "west": frozenset({WEST})}, "nova")
+
+
+def test_disabled_hosts_are_forbidden_by_the_trait_of_their_root() -> None:
+    assert ("root_required", "!COMPUTE_STATUS_DISABLED") in EnabledHosts().narrow(request()).query(50)
+
+
+def test_a_zone_is_its_aggregates() -> None:
+    assert ("member_of", f"in:{EAST}") in ZONES.narrow(request(zone="east")).query(50)
+
+
+def test_the_default_zone_is_all_that_is_in_no_other() -> None:
+    assert ("member_of", f"!in:{EAST},{WEST}") in ZONES.narrow(request(zone="nova")).query(50)
+    assert "member_of" not in dict(AvailabilityZone({}, "nova").narrow(request(zone="nova")).query(50))
+
+
+def test_no_zone_asked_for_means_any() -> None:
+    assert ZONES.narrow(request()) == request()
+
+
+def test_a_zone_that_does_not_exist_has_no_hosts() -> None:
+    with pytest.raises(NoHostAllowedError, match="zone 'north' has no hosts"):
+        ZONES.narrow(request(zone="north"))
+
+
+def test_a_project_with_aggregates_stays_in_them() -> None:
+    isolation = TenantIsolation({"ours": frozenset({OURS})})
+    assert ("member_of", f"in:{OURS}") in isolation.narrow(request(project_id="ours")).query(50)
+    assert isolation.narrow(request(project_id="theirs")) == request(project_id="theirs")
+
+
+def test_a_project_without_aggregates_may_be_kept_out() -> None:
+    with pytest.raises(NoHostAllowedError):
+        TenantIsolation({}, required=True).narrow(request(project_id="theirs"))
+
+
+def test_an_isolated_aggregate_is_open_only_to_those_that_ask_for_all_its_traits() -> None:
+    licensed = IsolatedAggregates({OURS: frozenset({"CUSTOM_LICENSED"})})
+    asking = from_flavor(uuid(1), flavor(**{"trait:CUSTOM_LICENSED": "required"}))
+    assert ("member_of", f"!in:{OURS}") in licensed.narrow(request()).query(50)
+    assert licensed.narrow(asking) == asking
+
+
+def test_traits_of_the_image_are_required() -> None:
+    narrowed = ImageTraits({"trait:HW_CPU_X86_AVX2": "required", "os_distro": "debian"}).narrow(request())
+    assert ("required", "HW_CPU_X86_AVX2") in narrowed.query(50)
+    with pytest.raises(BadImagePropertyError, match="must be 'required', not 'forbidden'"):
+        ImageTraits({"trait:HW_CPU_X86_AVX2": "forbidden"}).narrow(request())
+
+
+def test_one_node_is_asked_for_as_a_tree() -> None:
+    assert ("in_tree", uuid(7)) in OneNode(uuid(7)).narrow(request()).query(50)
+    assert OneNode(None).narrow(request()) == request()
+
+
+def test_conditions_add_up_and_are_of_the_node_where_nothing_is_unsuffixed() -> None:
+    specs = {f"resources:{name}": "0" for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+    asked = from_flavor(uuid(1), flavor(**specs, **{"resources1:CUSTOM_BM": "1"}))
+    isolation = TenantIsolation({"ours": frozenset({OURS})})
+    narrowed = narrow(replace(asked, zone="east", project_id="ours"), [ZONES, isolation])
+    assert narrowed.query(50)[1:] == [
+        ("resources1", "CUSTOM_BM:1"),
+        ("member_of1", f"in:{EAST}"),
+        ("member_of1", f"in:{OURS}"),
+    ]
