@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -29,15 +30,24 @@ class PortRecord(msgspec.Struct):
     """Resource request, segments, physical network: what scheduling has to know."""
 
 
+class Binding(msgspec.Struct, frozen=True):
+    """A server that wants its ports bound to a host."""
+
+    server_uuid: str
+    ports: list[PortRecord]
+    host: str
+    cell: str
+
+
 class Network(Protocol):
     def prepare(self, server: dict[str, Any], asked: Any) -> list[PortRecord]:
         """Phase 1, before scheduling. Asked again after a crash it finds what it made the first time."""
 
-    def bind(self, server: dict[str, Any], ports: list[PortRecord], host: str, cell: str) -> list[PortRecord]:
-        """Phase 2, after scheduling; raises if this host can't have them."""
+    def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
+        """Phase 2, after scheduling: each on its own merits, answered in their order."""
 
-    def unbind(self, server: dict[str, Any], ports: list[PortRecord]) -> list[PortRecord]:
+    def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
         """Undo phase 2: another host will be tried."""
 
-    def release(self, server: dict[str, Any], ports: list[PortRecord]) -> None:
-        """The server is gone: delete ours, unbind the user's."""
+    def release(self, ports: Mapping[str, list[PortRecord]]) -> None:
+        """These servers are gone (ports by server): delete ours, unbind the user's."""

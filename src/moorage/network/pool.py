@@ -23,7 +23,7 @@ from moorage.core.config import ConfigError
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses
-from moorage.network.contract import NetworkError, PortRecord
+from moorage.network.contract import Binding, NetworkError, PortRecord
 from moorage.network.free import FreeAddresses
 from moorage.network.ranges import AddressRange
 
@@ -49,15 +49,6 @@ class PoolSettings:
                 if ranges[name].overlaps(ranges[other]):
                     raise ConfigError(f"[pool] ranges: those of {name} and {other} overlap")
         return cls(conf.pool.network_name, ranges)
-
-
-class Binding(msgspec.Struct, frozen=True):
-    """A server that wants its ports bound to a host."""
-
-    server_uuid: str
-    ports: list[PortRecord]
-    host: str
-    cell: str
 
 
 class Pool:
@@ -145,19 +136,15 @@ class PoolNetwork:
             )
         ]
 
-    def bind(self, server: dict[str, Any], ports: list[PortRecord], host: str, cell: str) -> list[PortRecord]:
-        binding = Binding(server["uuid"], ports, host, cell)
-        outcome = self._database.transact(lambda connection: self.bind_many(connection, [binding]))[0]
-        if isinstance(outcome, NetworkError):
-            raise outcome
-        return outcome
+    def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
+        return self._database.transact(lambda connection: self.bind_many(connection, bindings))
 
-    def unbind(self, server: dict[str, Any], ports: list[PortRecord]) -> list[PortRecord]:
-        self.release(server, ports)
+    def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
+        self.release({server_uuid: ports})
         return unbound(ports)
 
-    def release(self, server: dict[str, Any], ports: list[PortRecord]) -> None:
-        self._database.transact(lambda connection: self.release_many(connection, [server["uuid"]]))
+    def release(self, ports: Mapping[str, list[PortRecord]]) -> None:
+        self._database.transact(lambda connection: self.release_many(connection, list(ports)))
 
     def bind_many(
         self, connection: Connection, bindings: Sequence[Binding]

@@ -14,9 +14,9 @@ from moorage.core.config import ConfigError
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses
-from moorage.network.contract import NetworkError, PortRecord
+from moorage.network.contract import Binding, NetworkError, PortRecord
 from moorage.network.options import OPTIONS
-from moorage.network.pool import Binding, PoolNetwork, PoolSettings
+from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.network.ranges import AddressRange
 
 Server = dict[str, str]
@@ -39,8 +39,17 @@ def new_server() -> Server:
     return {"uuid": uuids.generate()}
 
 
+def bind(
+    pool: PoolNetwork, server: Server, ports: list[PortRecord], cell: str = "default"
+) -> list[PortRecord]:
+    (outcome,) = pool.bind([Binding(server["uuid"], ports, "host-1", cell)])
+    if isinstance(outcome, NetworkError):
+        raise outcome
+    return outcome
+
+
 def boot(pool: PoolNetwork, server: Server, cell: str = "default") -> list[PortRecord]:
-    return pool.bind(server, pool.prepare(server, "auto"), "host-1", cell)
+    return bind(pool, server, pool.prepare(server, "auto"), cell)
 
 
 def given_out(database: Database) -> dict[str, str]:
@@ -54,7 +63,7 @@ def test_an_address_comes_with_the_host_not_before(database: Database) -> None:
     prepared = pool.prepare(server, "auto")
     assert [port.addresses for port in prepared] == [[]]
     assert given_out(database) == {}
-    (bound,) = pool.bind(server, prepared, "host-1", "default")
+    (bound,) = bind(pool, server, prepared)
     assert bound.addresses[0] in {f"10.0.0.{number}" for number in range(1, 5)}
     assert (bound.id, bound.mac) == (prepared[0].id, prepared[0].mac)
     assert given_out(database) == {server["uuid"]: bound.addresses[0]}
@@ -70,10 +79,10 @@ def test_asked_again_a_server_keeps_its_address(database: Database) -> None:
 def test_unbinding_and_releasing_give_it_back(database: Database) -> None:
     pool, server = network(database), new_server()
     bound = boot(pool, server)
-    assert [port.addresses for port in pool.unbind(server, bound)] == [[]]
-    pool.unbind(server, bound)
+    assert [port.addresses for port in pool.unbind(server["uuid"], bound)] == [[]]
+    pool.unbind(server["uuid"], bound)
     assert given_out(database) == {}
-    pool.release(server, boot(pool, server))
+    pool.release({server["uuid"]: boot(pool, server)})
     assert given_out(database) == {}
 
 
@@ -86,7 +95,7 @@ def test_a_pool_is_used_up_to_its_last_address_and_again(database: Database) -> 
         boot(pool, new_server())
     assert exhausted.value.retry_elsewhere
     assert "cell default" in str(exhausted.value)
-    pool.release(servers[2], [])
+    pool.release({servers[2]["uuid"]: []})
     boot(pool, new_server())
     assert len(given_out(database)) == 4
 
@@ -98,7 +107,7 @@ def test_an_address_that_another_process_gave_back_is_found(database: Database) 
         boot(ours, server)
     with pytest.raises(NetworkError):
         boot(theirs, new_server())
-    ours.release(servers[0], [])
+    ours.release({servers[0]["uuid"]: []})
     boot(theirs, new_server())
     assert len(given_out(database)) == 4
 
@@ -171,7 +180,7 @@ def test_many_at_once_get_all_addresses_and_none_twice(database: Database) -> No
                 refused.append(error)
                 continue
             if turn % 5 == 4:
-                pool.release(server, bound)
+                pool.release({server["uuid"]: bound})
             else:
                 got.append(bound[0].addresses[0])
 

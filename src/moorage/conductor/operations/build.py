@@ -22,7 +22,7 @@ from moorage.conductor.placing import NoHost, Placer
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
-from moorage.network.contract import Network, NetworkError, PortRecord
+from moorage.network.contract import Binding, Network, NetworkError, PortRecord
 
 LOG = logging.getLogger(__name__)
 _PENDING_LOOK_SECONDS = 5.0
@@ -83,12 +83,15 @@ class Build:
         work.wait("schedule", _PENDING_LOOK_SECONDS)
 
     def bind(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            placed = work.data["placed"]
-            try:
-                ports = self._network.bind(work.server, _ports(work), placed["host"], placed["cell"])
-            except NetworkError as error:
-                self._try_elsewhere(work, str(error), allowed=error.retry_elsewhere)
+        bindings = [
+            Binding(
+                work.server["uuid"], _ports(work), work.data["placed"]["host"], work.data["placed"]["cell"]
+            )
+            for work in batch
+        ]
+        for work, ports in zip(batch, self._network.bind(bindings), strict=True):
+            if isinstance(ports, NetworkError):
+                self._try_elsewhere(work, str(ports), allowed=ports.retry_elsewhere)
                 continue
             _keep_ports(work, ports)
             work.changes |= {"task_state": TaskState.SPAWNING.value, "addresses": _addresses(ports)}
@@ -140,7 +143,7 @@ class Build:
         """Leave the host that failed: its ports are unbound and kept, its claim is dropped."""
         self._placer.release(batch)
         for work in batch:
-            _keep_ports(work, self._network.unbind(work.server, _ports(work)))
+            _keep_ports(work, self._network.unbind(work.server["uuid"], _ports(work)))
             work.changes |= {"host": None, "node": None, "node_uuid": None, "addresses": {}}
             work.operation.attempt += 1
             error = work.data.pop("last_error", None)
@@ -153,7 +156,7 @@ class Build:
     def _fail(self, work: Work, error: str) -> None:
         ports = _ports(work)
         if ports:
-            self._network.release(work.server, ports)
+            self._network.release({work.server["uuid"]: ports})
             _keep_ports(work, [])
         work.changes |= {
             "vm_state": VmState.ERROR.value,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.compute import servers
@@ -80,9 +81,14 @@ class Delete:
         work.fail(error)
 
     def release(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            ports = [PortRecord(**port) for port in work.server["request"].get("ports", [])]
-            self._network.release(work.server, ports)
+        self._network.release(
+            {
+                work.server["uuid"]: [
+                    msgspec.convert(port, PortRecord) for port in work.server["request"].get("ports", [])
+                ]
+                for work in batch
+            }
+        )
         self._placement.release([work.operation.server_uuid for work in batch])
         for work in batch:
             work.writes.append(partial(_mark_deleted, work.server["id"]))
