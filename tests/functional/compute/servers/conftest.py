@@ -1,0 +1,195 @@
+"""A Compute API on an empty database, and callers of several kinds who use it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import falcon.testing
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from moorage.compute import options, servers, wsgi
+from moorage.compute.server import Server
+from moorage.compute.service import ComputeService, Settings
+from moorage.compute.states import PowerNumber, VmState
+from moorage.core import config
+from moorage.core.clock import utcnow
+from moorage.db import engine, migrate
+from moorage.db import options as db_options
+from moorage.db.database import Database
+from moorage.db.tables import compute as tables
+from moorage.http import options as http_options
+from moorage.images.contract import Image, ImageNotFoundError
+from moorage.network.contract import Network
+from moorage.placement.client.contract import PlacementClient
+
+IMAGE = "aaaaaaaa-0000-4000-8000-000000000001"
+PICKY_IMAGE = "aaaaaaaa-0000-4000-8000-000000000002"
+QUEUED_IMAGE = "aaaaaaaa-0000-4000-8000-000000000003"
+ABSENT = "aaaaaaaa-0000-4000-8000-00000000dead"
+NEWEST = "2.96"
+
+
+class Shelf:
+    """Images that lie ready."""
+
+    def __init__(self) -> None:
+        self._images = {
+            IMAGE: Image(IMAGE, "cirros", properties={"hw_disk_bus": "virtio"}),
+            PICKY_IMAGE: Image(PICKY_IMAGE, "large", min_ram=4096, min_disk=50),
+            QUEUED_IMAGE: Image(QUEUED_IMAGE, "not yet", status="queued"),
+        }
+
+    def find(self, image_id: str) -> Image:
+        if image_id not in self._images:
+            raise ImageNotFoundError(image_id)
+        return self._images[image_id]
+
+
+class User:
+    """Somebody with a token, who speaks one version of the API unless a call says otherwise."""
+
+    def __init__(self, client: falcon.testing.TestClient, user: str, project: str, roles: str) -> None:
+        self._client = client
+        self._headers = {"X-Auth-Token": f"{user}:{project}", "X-Roles": roles}
+        self.user, self.project = user, project
+
+    def call(
+        self, method: str, path: str, body: Any = None, *, version: str = NEWEST
+    ) -> falcon.testing.Result:
+        headers = {**self._headers, "OpenStack-API-Version": f"compute {version}"}
+        return self._client.simulate_request(method, f"/v2.1{path}", headers=headers, json=body)
+
+    def get(self, path: str, version: str = NEWEST) -> Any:
+        answer = self.call("GET", path, version=version)
+        assert answer.status_code == 200, answer.text
+        return answer.json
+
+    def boot(self, version: str = NEWEST, *, hints: dict[str, Any] | None = None, **server: Any) -> Any:
+        """The answer to a POST of a small server with these differences."""
+        asked = {"name": "one", "imageRef": IMAGE, "flavorRef": "small", **server}
+        if version == NEWEST:
+            asked.setdefault("networks", "auto")
+        body: dict[str, Any] = {"server": asked}
+        if hints is not None:
+            body["os:scheduler_hints"] = hints
+        return self.call("POST", "/servers", body, version=version)
+
+    def booted(self, **server: Any) -> str:
+        answer = self.boot(**server)
+        assert answer.status_code == 202, answer.text
+        return str(answer.json["server"]["id"])
+
+    def refused(self, status: int, method: str, path: str, body: Any = None, version: str = NEWEST) -> str:
+        """The sentence of a refusal, which must have this status."""
+        return sentence(self.call(method, path, body, version=version), status)
+
+
+def sentence(answer: falcon.testing.Result, status: int) -> str:
+    assert answer.status_code == status, answer.text
+    [fault] = answer.json.values()
+    assert fault["code"] == status
+    return str(fault["message"])
+
+
+class Cloud:
+    def __init__(self, database: Database, client: falcon.testing.TestClient, woken: list[int]) -> None:
+        self.database = database
+        self.woken = woken
+        self.alice = User(client, "alice", "red", "member,reader")
+        self.rita = User(client, "rita", "red", "reader")
+        self.bob = User(client, "bob", "blue", "member,reader")
+        self.admin = User(client, "root", "cloud", "admin,member,reader")
+        self.neutron = User(client, "neutron", "service", "service")
+
+    def write(self, statement: sa.Executable) -> None:
+        with self.database.write() as connection:
+            connection.execute(statement)
+
+    def server(self, uuid: str) -> Server:
+        with self.database.read() as connection:
+            return servers.find(connection, uuid, deleted=True)
+
+    def run(self, uuid: str, host: str = "host1", **columns: Any) -> None:
+        """What the conductor does at the end of a build."""
+        server = self.server(uuid)
+        values = {
+            "vm_state": VmState.ACTIVE,
+            "task_state": None,
+            "host": host,
+            "node": f"{host}-node",
+            "power_state": PowerNumber.RUNNING,
+            "launched_at": utcnow(),
+            **columns,
+        }
+        self.database.transact(lambda connection: servers.set_state(connection, server.id, **values))
+
+    def end(self, uuid: str) -> None:
+        """What the conductor does at the end of a delete."""
+        server = self.server(uuid)
+        self.database.transact(lambda connection: servers.mark_deleted(connection, server.id))
+
+    def operations(self, uuid: str) -> list[tuple[str, str | None]]:
+        """Kind and outcome of all that was ever to be done with a server."""
+        table = tables.operations
+        query = sa.select(table.c.kind, table.c.outcome).where(table.c.server_id == self.server(uuid).id)
+        with self.database.read() as connection:
+            return list(connection.execute(query.order_by(table.c.id)).tuples())
+
+    def usage(self, project: str) -> tuple[int, int, int]:
+        table = tables.quota_usage
+        query = sa.select(table.c.instances, table.c.cores, table.c.ram).where(table.c.project_id == project)
+        with self.database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        return (0, 0, 0) if row is None else (row.instances, row.cores, row.ram)
+
+    def count(self) -> int:
+        with self.database.read() as connection:
+            return connection.execute(sa.select(sa.func.count()).select_from(tables.servers)).scalar_one()
+
+
+def furnish(connection: Connection) -> None:
+    """Some flavors, and two hosts that are up."""
+    small = {"flavorid": "small", "name": "m1.small", "vcpus": 1, "ram": 512, "disk": 5}
+    flavors = [
+        {**small, "extra_specs": {"hw:cpu_policy": "shared"}},
+        {**small, "flavorid": "big", "name": "m1.big", "vcpus": 8, "ram": 8192, "extra_specs": {}},
+        {**small, "flavorid": "diskless", "name": "m1.diskless", "disk": 0, "extra_specs": {}},
+    ]
+    connection.execute(sa.insert(tables.flavors), flavors)
+    private = {**small, "flavorid": "secret", "name": "m1.secret", "is_public": False, "extra_specs": {}}
+    connection.execute(sa.insert(tables.flavors).values(private))
+    for number, zone in ((1, None), (2, "west")):
+        host = f"host{number}"
+        service = {"uuid": f"bbbbbbbb-0000-4000-8000-00000000000{number}", "host": host, "zone": zone}
+        connection.execute(
+            sa.insert(tables.services).values(
+                **service, binary="nova-compute", version=1, facts={}, seen_at=utcnow()
+            )
+        )
+        node = {"uuid": f"cccccccc-0000-4000-8000-00000000000{number}", "name": f"{host}-node", "host": host}
+        connection.execute(sa.insert(tables.nodes).values(**node, hypervisor_type="fake", facts={}))
+
+
+@pytest.fixture
+def cloud(database_url: str) -> Iterator[Cloud]:
+    connected = engine.connect(database_url)
+    migrate.sync(connected)
+    database = Database(connected)
+    conf = config.read(
+        [], (db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS), {"auth.strategy": "none"}
+    )
+    woken: list[int] = []
+    service = ComputeService(
+        database,
+        Settings.from_conf(conf),
+        Shelf(),
+        network=cast(Network, None),
+        placement=cast(PlacementClient, None),
+        wake=lambda: woken.append(1),
+    )
+    database.transact(furnish)
+    yield Cloud(database, falcon.testing.TestClient(cast(Any, wsgi.build(conf, service))), woken)
+    connected.dispose()
