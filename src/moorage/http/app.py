@@ -11,6 +11,7 @@ import falcon
 import sqlalchemy as sa
 
 from moorage.core.log import REQUEST_ID
+from moorage.core.nul import NUL
 from moorage.http.call import Call
 from moorage.http.errors import JSON, ErrorStyle, HttpError
 from moorage.http.policy import Authorizer
@@ -150,10 +151,12 @@ class _Versioning:
 
     def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
         request.context.version = self._versions.requested(request.get_header)
+        if NUL in request.path:
+            raise HttpError(404)
         length = request.env.get("CONTENT_LENGTH")
         if not length:
             return
-        if not length.isdigit():
+        if not (length.isascii() and length.isdigit()):
             raise HttpError(400, "content-length header must be an integer")
         if int(length) > 0 and not request.env.get("CONTENT_TYPE"):
             raise HttpError(400, "content-type header required when content-length > 0")

@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 import falcon
 
+from moorage.core.nul import NUL, REFUSAL
 from moorage.http.caller import Caller
 from moorage.http.errors import JSON, HttpError
 from moorage.http.policy import Authorizer
@@ -25,6 +26,8 @@ class Query:
             self.pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
         except (UnicodeDecodeError, ValueError) as error:
             raise HttpError(400, f"Invalid query string parameters: {error}") from error
+        if any(NUL in name or NUL in value for name, value in self.pairs):
+            raise HttpError(400, REFUSAL)
         self.last = dict(self.pairs)
 
     def get(self, name: str) -> str | None:

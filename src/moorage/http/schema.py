@@ -8,10 +8,15 @@ import jsonschema
 import jsonschema_rs
 import msgspec
 
+from moorage.core import nul
 from moorage.core.uuids import is_uuid_like
 from moorage.http.errors import HttpError, SchemaError
 
 Version = tuple[int, int]
+
+_LARGE = 64 * 1024
+"""A refusal quotes what it refuses; of a body with more bytes it quotes a part, because that takes long."""
+_MOST_QUOTED = 1000
 
 FORMATS = jsonschema.FormatChecker()
 
@@ -52,14 +57,26 @@ class Schema:
         """Decode a JSON body and check it; a refusal is a 400 with the reason."""
         try:
             data = msgspec.json.decode(body)
+            if nul.in_json(body, data):
+                raise HttpError(400, nul.REFUSAL)
+            self._check(data, large=len(body) > _LARGE)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HttpError(400, f"Malformed JSON: {error}") from error
         except RecursionError as error:
             raise HttpError(400, "Malformed JSON: nested too deeply") from error
-        problem = self.problem(data)
-        if problem is not None:
-            raise _refusal("JSON does not validate", problem)
         return data
+
+    def _check(self, data: Any, *, large: bool) -> None:
+        if not large:
+            problem = self.problem(data)
+            if problem is not None:
+                raise _refusal("JSON does not validate", problem)
+        elif not self._fast.is_valid(data):
+            checker = jsonschema.validators.validator_for(self.definition)
+            first = next(checker(self.definition, format_checker=FORMATS).iter_errors(data), None)
+            if first is not None:
+                reason = first.message[:_MOST_QUOTED]
+                raise SchemaError(f"JSON does not validate: {reason}", _field(first), None, reason)
 
     def check_query(self, parameters: dict[str, str]) -> None:
         problem = self.problem(parameters)
@@ -68,8 +85,11 @@ class Schema:
 
 
 def _refusal(what: str, problem: jsonschema.ValidationError) -> SchemaError:
-    field = str(problem.absolute_path[-1]) if problem.absolute_path else None
-    return SchemaError(f"{what}: {problem}", field, problem.instance, problem.message)
+    return SchemaError(f"{what}: {problem}", _field(problem), problem.instance, problem.message)
+
+
+def _field(problem: jsonschema.ValidationError) -> str | None:
+    return str(problem.absolute_path[-1]) if problem.absolute_path else None
 
 
 class VersionedSchema:

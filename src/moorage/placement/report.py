@@ -14,7 +14,8 @@ import msgspec
 from msgspec import Meta
 from sqlalchemy.engine import Connection
 
-from moorage.core.uuids import is_uuid_like
+from moorage.core.nul import NUL, REFUSAL
+from moorage.core.uuids import is_uuid_like, normal
 from moorage.placement.errors import PlacementError
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.record import InventoryRecord
@@ -71,11 +72,13 @@ def check(report: Report) -> None:
         if isinstance(provider.parent_provider_uuid, str):
             related.append(provider.parent_provider_uuid)
         for uuid in related:
-            if not is_uuid_like(uuid) or len(uuid) != 36:
-                raise ReportRefused(f"'{uuid}' is not a UUID")
+            if not is_uuid_like(uuid) or uuid != normal(uuid):
+                raise ReportRefused(f"'{uuid}' is not a UUID with dashes and small letters")
         if provider.uuid in seen:
             raise ReportRefused(f"provider {provider.uuid} is reported twice")
         seen.add(provider.uuid)
+        if NUL in provider.name:
+            raise ReportRefused(REFUSAL)
         for name, inventory in (provider.inventories or {}).items():
             if inventory.reserved > inventory.total:
                 raise ReportRefused(f"provider {provider.uuid} reserves more {name} than it has")

@@ -5,6 +5,8 @@ Both take the query string of `GET /allocation_candidates`, in its newest form w
 
 from __future__ import annotations
 
+import re
+
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
@@ -18,12 +20,13 @@ from moorage.placement.search.why import explain
 from moorage.placement.service import PlacementService
 
 _MOST_MISSES = 100
+_NUMBER = re.compile("[0-9]{1,3}")
 
 
 def why(service: PlacementService, call: Call) -> Reply:
     """Tell what each condition of a candidates request excludes, and which trees came nearest."""
     misses = call.query.get("misses") or "5"
-    if not misses.isdigit() or int(misses) > _MOST_MISSES:
+    if not _NUMBER.fullmatch(misses) or int(misses) > _MOST_MISSES:
         raise HttpError(400, f"misses must be a number from 0 to {_MOST_MISSES}, got: {misses}")
     with parsing():
         request = _request(call, "misses")

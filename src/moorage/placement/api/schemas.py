@@ -94,7 +94,7 @@ SET_INVENTORIES = Schema(_SET_INVENTORIES)
 
 # ---------------------------------------------------------------- aggregates, traits, classes
 
-_AGGREGATES: Json = {"type": "array", "items": _UUID, "uniqueItems": True}
+_AGGREGATES: Json = {"type": "array", "items": {**_UUID, "maxLength": 36}, "uniqueItems": True}
 SET_AGGREGATES = VersionedSchema(
     {
         (1, 1): _AGGREGATES,
@@ -230,7 +230,13 @@ def _suffixed(suffix: str, *names: str) -> Json:
 
 
 _LIMIT: Json = {
-    "limit": {"type": ["integer", "string"], "pattern": "^[1-9][0-9]*$", "minimum": 1, "minLength": 1}
+    "limit": {
+        "type": ["integer", "string"],
+        "pattern": "^[1-9][0-9]*$",
+        "minimum": 1,
+        "minLength": 1,
+        "maxLength": 128,
+    }
 }
 _GROUPED: Json = {**_LIMIT, "group_policy": {"type": "string", "enum": ["none", "isolate"]}}
 _RESOURCES: Json = {"resources": _STRING}
