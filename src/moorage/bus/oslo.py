@@ -1,0 +1,32 @@
+"""oslo.messaging on native threads: that has to be said before it is imported for the first time."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+from oslo_service import backend
+
+backend.register_backend_default_hook(lambda: backend.BackendType.THREADING)
+
+import oslo_messaging  # noqa: E402
+from oslo_messaging import opts  # noqa: E402
+
+__all__ = ["oslo_messaging", "set_defaults"]
+
+_RABBIT = "oslo_messaging_rabbit"
+_DEFAULTS = {
+    "rabbit_quorum_queue": True,
+    "amqp_durable_queues": True,
+    "kombu_reconnect_delay": 0.2,
+    "rabbit_interval_max": 5,
+    "rabbit_qos_prefetch_count": 100,
+}
+
+
+def set_defaults(conf: cfg.ConfigOpts) -> None:
+    """Queues that survive the death of a broker, and quick reconnects, unless the operator says otherwise."""
+    for group, options in opts.list_opts():
+        if group is None or str(group) == _RABBIT:
+            conf.register_opts(options, group=group and _RABBIT)
+    for name, value in _DEFAULTS.items():
+        conf.set_default(name, value, group=_RABBIT)
+    opts.set_defaults(conf, executor_thread_pool_size=conf.bus.threads)

@@ -1,0 +1,201 @@
+"""A real RabbitMQ for tests: its own node, port and data, and gone afterwards.
+
+The program is Debian's; where it is missing and we are root, it is installed, but not started as a service.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from tests.support.processes import NotReadyError, free_port, wait_until
+
+PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+START_TIMEOUT = 60.0
+
+CONFIGURATION = """\
+listeners.tcp.1 = 127.0.0.1:{port}
+distribution.listener.interface = 127.0.0.1
+vm_memory_high_watermark.absolute = 512MB
+disk_free_limit.absolute = 50MB
+log.console = false
+log.file.level = warning
+"""
+# One scheduler that does not spin while it waits: tests share the machine.
+ERLANG = "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none +A 4"
+
+
+class Unavailable(Exception):
+    """There is no RabbitMQ, and we may not install one."""
+
+
+@dataclass
+class RabbitMQ:
+    """A running broker. `restart` keeps the data, `stop` removes it."""
+
+    port: int
+    home: Path
+    names: subprocess.Popen[bytes]
+    """Erlang's name server; ours, on a port of its own."""
+    broker: subprocess.Popen[bytes]
+
+    @property
+    def url(self) -> str:
+        return f"rabbit://guest:guest@127.0.0.1:{self.port}/"
+
+    @property
+    def log(self) -> str:
+        return "\n".join(path.read_text(errors="replace") for path in sorted(self.home.glob("log/*.log")))
+
+    def kill(self) -> None:
+        """What a power cut does."""
+        _end(self.broker, signal.SIGKILL)
+
+    def start_again(self) -> None:
+        self.broker = _launch(self.home, self.port, self._names_port)
+
+    def stop(self) -> None:
+        _end(self.broker, signal.SIGTERM)
+        _end(self.names, signal.SIGTERM)
+        shutil.rmtree(self.home, ignore_errors=True)
+        atexit.unregister(self.stop)
+
+    @property
+    def _names_port(self) -> int:
+        return int((self.home / "names-port").read_text())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start() -> RabbitMQ:
+    """Start a new, empty broker on a free loopback port; raises Unavailable where that can't be."""
+    _install()
+    home = Path(tempfile.mkdtemp(prefix="moorage-rabbitmq-"))
+    port, names_port = free_port(), free_port()
+    (home / "names-port").write_text(str(names_port))
+    (home / "rabbitmq.conf").write_text(CONFIGURATION.format(port=port))
+    (home / "enabled_plugins").write_text("[].\n")
+    names = subprocess.Popen(
+        ["epmd", "-address", "127.0.0.1", "-port", str(names_port)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        broker = _launch(home, port, names_port)
+    except BaseException:
+        _end(names, signal.SIGTERM)
+        shutil.rmtree(home, ignore_errors=True)
+        raise
+    server = RabbitMQ(port, home, names, broker)
+    atexit.register(server.stop)
+    return server
+
+
+def _launch(home: Path, port: int, names_port: int) -> subprocess.Popen[bytes]:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "LANG": "C.UTF-8",
+        "RABBITMQ_NODENAME": f"moorage-{port}@localhost",
+        "RABBITMQ_BASE": str(home),
+        "RABBITMQ_MNESIA_BASE": str(home / "data"),
+        "RABBITMQ_LOG_BASE": str(home / "log"),
+        "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq"),
+        "RABBITMQ_CONF_ENV_FILE": str(home / "none"),
+        "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "enabled_plugins"),
+        "RABBITMQ_PID_FILE": str(home / "pid"),
+        "RABBITMQ_DIST_PORT": str(free_port()),
+        "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ERLANG,
+        "ERL_EPMD_PORT": str(names_port),
+        "ERL_EPMD_ADDRESS": "127.0.0.1",
+    }
+    with (home / "output").open("ab") as output:
+        broker = subprocess.Popen(
+            [str(PROGRAM)],
+            cwd=home,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        wait_until(lambda: _answers(port) or broker.poll() is not None, "RabbitMQ", START_TIMEOUT)
+    except NotReadyError:
+        _end(broker, signal.SIGKILL)
+        raise
+    if broker.poll() is not None:
+        raise NotReadyError(f"RabbitMQ ended: {(home / 'output').read_text(errors='replace')[-2000:]}")
+    return broker
+
+
+def _answers(port: int) -> bool:
+    """RabbitMQ opens its port when it is ready, and answers a wrong greeting with the right one."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
+            connection.settimeout(2)
+            connection.sendall(b"HELLO???")
+            return connection.recv(4) == b"AMQP"
+    except OSError:
+        return False
+
+
+def _end(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
+    """End a process and the helpers that it started in its session."""
+    if process.poll() is None:
+        os.killpg(process.pid, how)
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(20)
+
+
+def _install() -> None:
+    if PROGRAM.exists():
+        return
+    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+        raise Unavailable("RabbitMQ is missing: install the package rabbitmq-server")
+    with _services_stay_off():
+        run = subprocess.run(
+            ["apt-get", "install", "-y", "-q", "--no-install-recommends", "rabbitmq-server"],
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if not PROGRAM.exists():
+        raise Unavailable(f"RabbitMQ can't be installed: {(run.stdout + run.stderr)[-500:]}")
+
+
+@contextmanager
+def _services_stay_off() -> Iterator[None]:
+    """Debian asks this file before it starts a service; a test must not leave a broker running."""
+    policy = Path("/usr/sbin/policy-rc.d")
+    if policy.exists():
+        yield
+        return
+    policy.write_text("#!/bin/sh\nexit 101\n")
+    policy.chmod(0o755)
+    try:
+        yield
+    finally:
+        policy.unlink()
