@@ -34,8 +34,19 @@ def of_directory(directory: Path) -> Credentials:
     return Credentials(USER, plain.read_text().strip(), hashed)
 
 
-def clouds_yaml(endpoint: str, credentials: Credentials | None) -> str:
-    """A `clouds.yaml` with which any OpenStack client reaches this Moorage, as cloud "moorage"."""
+@dataclass(frozen=True)
+class Endpoints:
+    placement: str
+    compute: str
+
+
+def clouds_yaml(endpoints: Endpoints, credentials: Credentials | None) -> str:
+    """A `clouds.yaml` with which any OpenStack client reaches this Moorage, as cloud "moorage".
+
+    Without a catalogue there is one endpoint for all services, and overrides for the others; the Identity
+    service is not there, but clients read a version document where it would be.
+    """
+    endpoint = endpoints.placement
     lines = ["clouds:", "  moorage:"]
     if credentials is None:
         lines += ["    auth_type: none", "    auth:", f"      endpoint: {endpoint}"]
@@ -47,7 +58,15 @@ def clouds_yaml(endpoint: str, credentials: Credentials | None) -> str:
             f"      username: {credentials.user}",
             f"      password: {credentials.password}",
         ]
-    lines += ["    placement_api_version: '1.39'"]
+    lines += [
+        "    placement_api_version: '1.39'",
+        f"    compute_endpoint_override: {endpoints.compute}/v2.1",
+        "    compute_default_microversion: '2.96'",
+        "    identity_api_version: '3'",
+        f"    identity_endpoint_override: {endpoints.compute}/v2.1",
+        "    image_api_version: '2'",
+        f"    image_endpoint_override: {endpoints.compute}/image",
+    ]
     return "\n".join(lines) + "\n"
 
 

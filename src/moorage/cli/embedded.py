@@ -14,7 +14,8 @@ from cheroot import wsgi
 from oslo_config import cfg
 
 from moorage.cli import address, authentication, credentials, settings
-from moorage.cli.credentials import Credentials
+from moorage.cli.cloud import Cloud
+from moorage.cli.credentials import Credentials, Endpoints
 from moorage.cli.errors import CommandError
 from moorage.db import engine, migrate
 from moorage.placement.service import PlacementService
@@ -30,6 +31,8 @@ class Plan:
     data: Path
     listen: str
     placement_port: int
+    compute_port: int
+    hosts: int
     auth: str | None
     config: Path | None
 
@@ -43,14 +46,23 @@ class Embedded:
         authentication.check(self.conf, plan.listen)
         plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.credentials = self._credentials()
-        self.endpoint = address.url(plan.listen, plan.placement_port)
+        self.endpoints = Endpoints(
+            placement=address.url(plan.listen, plan.placement_port),
+            compute=address.url(plan.listen, plan.compute_port),
+        )
         self.clouds_file = self._write_clouds_file()
         migrate.sync(engine.from_conf(self.conf))
         self._placement = PlacementService.from_conf(self.conf)
         self._placement.start()
-        self._server = wsgi.Server(
-            (plan.listen, plan.placement_port), build(self.conf, self._placement), numthreads=THREADS
-        )
+        self._cloud = Cloud(self.conf, self._placement, plan.data, plan.hosts)
+        self._servers = {
+            self.endpoints.placement: wsgi.Server(
+                (plan.listen, plan.placement_port), build(self.conf, self._placement), numthreads=THREADS
+            ),
+            self.endpoints.compute: wsgi.Server(
+                (plan.listen, plan.compute_port), self._cloud.application(), numthreads=THREADS
+            ),
+        }
         self._stopped = threading.Event()
 
     @property
@@ -62,16 +74,22 @@ class Embedded:
         """Serve until SIGTERM or SIGINT; `on_ready` is called once requests are answered."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
-        try:
-            self._server.prepare()
-        except OSError as error:
-            raise CommandError(f"can't listen on {self.endpoint}: {error}") from error
-        thread = threading.Thread(target=self._server.serve, name="placement")
-        thread.start()
+        for endpoint, server in self._servers.items():
+            try:
+                server.prepare()
+            except OSError as error:
+                raise CommandError(f"can't listen on {endpoint}: {error}") from error
+        self._cloud.start()
+        threads = [threading.Thread(target=server.serve, name="http") for server in self._servers.values()]
+        for thread in threads:
+            thread.start()
         on_ready()
         self._stopped.wait()
-        self._server.stop()
-        thread.join()
+        for server in self._servers.values():
+            server.stop()
+        for thread in threads:
+            thread.join()
+        self._cloud.stop()
         self._placement.stop()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -97,5 +115,5 @@ class Embedded:
         if self.credentials is None and self.conf.auth.strategy != "none":
             return None
         path = self.plan.data / "clouds.yaml"
-        credentials.write_private(path, credentials.clouds_yaml(self.endpoint, self.credentials))
+        credentials.write_private(path, credentials.clouds_yaml(self.endpoints, self.credentials))
         return path

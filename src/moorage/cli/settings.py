@@ -8,10 +8,15 @@ from pathlib import Path
 
 from oslo_config import cfg
 
+from moorage.agent.options import OPTIONS as AGENT_OPTIONS
+from moorage.compute.options import OPTIONS as COMPUTE_OPTIONS
+from moorage.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
 from moorage.core import config
 from moorage.core.options import OPTIONS as LOG_OPTIONS
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
+from moorage.drivers.options import OPTIONS as DRIVER_OPTIONS
 from moorage.http.options import OPTIONS as HTTP_OPTIONS
+from moorage.network.options import OPTIONS as NETWORK_OPTIONS
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
 
 ENVIRONMENT = "MOORAGE_CONFIG"
@@ -19,7 +24,17 @@ ENVIRONMENT = "MOORAGE_CONFIG"
 
 DEFAULT_FILE = Path("/etc/moorage/moorage.conf")
 
-AREAS: Sequence[config.Options] = (LOG_OPTIONS, DATABASE_OPTIONS, HTTP_OPTIONS, PLACEMENT_OPTIONS)
+AREAS: Sequence[config.Options] = (
+    LOG_OPTIONS,
+    DATABASE_OPTIONS,
+    HTTP_OPTIONS,
+    PLACEMENT_OPTIONS,
+    COMPUTE_OPTIONS,
+    CONDUCTOR_OPTIONS,
+    AGENT_OPTIONS,
+    DRIVER_OPTIONS,
+    NETWORK_OPTIONS,
+)
 
 
 def files(given: Sequence[Path] | None) -> list[str]:

@@ -25,6 +25,8 @@ def up(
         "data"
     ),
     placement_port: Annotated[int, typer.Option(help="The port of the Placement API.")] = 8778,
+    compute_port: Annotated[int, typer.Option(help="The port of the Compute API.")] = 8774,
+    hosts: Annotated[int, typer.Option(min=0, help="Simulated hosts that servers run on.")] = 4,
     listen: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     auth: Annotated[
         Auth | None,
@@ -43,7 +45,15 @@ def up(
     """
     log.set_up("INFO" if verbose else "WARNING")  # the terminal is for the greeting, unless asked otherwise
     embedded = Embedded(
-        Plan(data.absolute(), listen, placement_port, auth.value if auth is not None else None, config)
+        Plan(
+            data.absolute(),
+            listen,
+            placement_port,
+            compute_port,
+            hosts,
+            auth.value if auth is not None else None,
+            config,
+        )
     )
     console = Console(highlight=False)
     embedded.run(on_ready=lambda: _greet(console, embedded))
@@ -52,7 +62,8 @@ def up(
 
 def _greet(console: Console, embedded: Embedded) -> None:
     console.print("[bold green]Moorage is up.[/]")
-    console.print(f"  Placement       {embedded.endpoint}")
+    console.print(f"  Compute         {embedded.endpoints.compute}/v2.1")
+    console.print(f"  Placement       {embedded.endpoints.placement}")
     console.print(f"  database        {embedded.database}")
     console.print(f"  authentication  {embedded.conf.auth.strategy}")
     if embedded.clouds_file is not None:
@@ -62,7 +73,8 @@ def _greet(console: Console, embedded: Embedded) -> None:
         console.print(
             f"  export OS_CLIENT_CONFIG_FILE={embedded.clouds_file} OS_CLOUD=moorage", soft_wrap=True
         )
-        console.print("  openstack resource provider create node-1")
+        console.print("  openstack server create --flavor m1.tiny --image cirros-0.6.3-x86_64-disk one")
+        console.print("  openstack server list")
         console.print("  openstack resource provider list")
         console.print(
             f'  {sys.argv[0]} placement why "resources=VCPU:4" --data {embedded.plan.data}', soft_wrap=True

@@ -45,9 +45,8 @@ def _one(connection: Connection, query: sa.Select[Any], uuid: str) -> Server:
 def update(connection: Connection, server_id: int, **columns: Any) -> datetime:
     """Set columns; the moment that now is the server's `updated`."""
     now = utcnow()
-    connection.execute(
-        sa.update(servers).where(servers.c.id == server_id).values(updated_at=now, **_settable(columns))
-    )
+    values = {servers.c.updated_at: now, **_settable(columns)}
+    connection.execute(sa.update(servers).where(servers.c.id == server_id).values(values))
     return now
 
 

@@ -201,6 +201,7 @@ def _node(host: str, settings: FakeSettings, number: int) -> Node:
         inventories=_inventories(settings),
         traits=list(settings.traits),
         facts={
+            "supported_instances": [["x86_64", "fake", "hvm"], ["aarch64", "fake", "hvm"]],
             "hypervisor_version": 1000,
             "host_ip": "127.0.0.1",
             "cpu_info": {"arch": "x86_64", "vendor": "fake", "model": "fake", "features": []},

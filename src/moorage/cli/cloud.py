@@ -1,0 +1,108 @@
+"""The compute side of one process: Compute API, conductor, and a simulated fleet, joined in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oslo_config import cfg
+from sqlalchemy.engine import Connection
+
+from moorage.agent.journal import Journal
+from moorage.agent.service import AgentService, AgentSettings
+from moorage.bus.local import LocalBus
+from moorage.compute import flavors
+from moorage.compute import wsgi as compute_wsgi
+from moorage.compute.errors import ConflictError
+from moorage.compute.service import ComputeService
+from moorage.compute.service import Settings as ComputeSettings
+from moorage.conductor.service import ConductorService
+from moorage.conductor.service import Settings as ConductorSettings
+from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.http.auth import Wsgi
+from moorage.images import wsgi as images_wsgi
+from moorage.images.catalogue import Catalogue
+from moorage.network.pool import PoolNetwork, PoolSettings
+from moorage.placement.client.local import LocalPlacement
+from moorage.placement.service import PlacementService
+
+FLAVORS = (
+    ("1", "m1.tiny", 1, 512, 1),
+    ("2", "m1.small", 1, 2048, 20),
+    ("3", "m1.medium", 2, 4096, 40),
+    ("4", "m1.large", 4, 8192, 80),
+    ("5", "m1.xlarge", 8, 16384, 160),
+)
+IMAGE_PATH = "/image"
+
+
+class Cloud:
+    """What a user boots servers on, in one process."""
+
+    def __init__(self, conf: cfg.ConfigOpts, placement: PlacementService, data: Path, hosts: int) -> None:
+        self._conf = conf
+        self._database = placement.database
+        client = LocalPlacement(placement)
+        network = PoolNetwork(self._database, PoolSettings.from_conf(conf))
+        self._catalogue = Catalogue(self._database)
+        bus = LocalBus()
+        self._conductor = ConductorService(
+            self._database, ConductorSettings.from_conf(conf), bus.conductor_side(), network, client
+        )
+        self._compute = ComputeService(
+            database=self._database,
+            settings=ComputeSettings.from_conf(conf),
+            images=self._catalogue,
+            network=network,
+            placement=client,
+            wake=self._conductor.runner.wake,
+        )
+        self._agents = [
+            _agent(conf, f"fake-{number}", bus, client, data / "agents" / f"fake-{number}")
+            for number in range(1, hosts + 1)
+        ]
+
+    def application(self) -> Wsgi:
+        images = images_wsgi.build(self._conf, self._catalogue)
+        return compute_wsgi.build(self._conf, self._compute, {IMAGE_PATH: images})
+
+    def start(self) -> None:
+        """Fill what a new cloud needs to be of use, then set everything going."""
+        self._catalogue.seed()
+        self._database.transact(_seed_flavors)
+        self._conductor.start()
+        for agent in self._agents:
+            agent.start()
+
+    def stop(self) -> None:
+        for agent in self._agents:
+            agent.stop()
+        self._conductor.stop()
+
+
+def _agent(
+    conf: cfg.ConfigOpts, host: str, bus: LocalBus, placement: LocalPlacement, directory: Path
+) -> AgentService:
+    directory.mkdir(parents=True, exist_ok=True)
+    options = conf.agent
+    settings = AgentSettings(
+        host=host,
+        cell=options.cell,
+        heartbeat_interval=options.heartbeat_interval,
+        inventory_interval=options.inventory_interval,
+        full_report_interval=options.full_report_interval,
+        remember_seconds=options.remember_seconds,
+        threads=options.threads,
+    )
+    driver = FakeDriver(host, FakeSettings.from_conf(conf), directory)
+    return AgentService(settings, driver, bus.agent_side(), placement, Journal(directory / "journal.sqlite"))
+
+
+def _seed_flavors(connection: Connection) -> None:
+    """The usual five, in a cloud that has none at all."""
+    if flavors.listed(connection, flavors.Listing(None, is_public=None, limit=1)):
+        return
+    for flavorid, name, vcpus, ram, disk in FLAVORS:
+        try:
+            flavors.create(connection, flavorid=flavorid, name=name, vcpus=vcpus, ram=ram, disk=disk)
+        except ConflictError:  # another process is at it
+            return
