@@ -13,7 +13,7 @@ from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
 from moorage.agent.periodic import Periodic
 from moorage.agent.tracker import Tracker
-from moorage.bus.contract import SET_STATUS, AgentSide, Heartbeat, NodeFacts, Task
+from moorage.bus.contract import SET_STATUS, AgentSide, BusError, Heartbeat, NodeFacts, Task
 from moorage.core.clock import utcnow
 from moorage.drivers.contract import NO_STATE, Driver
 from moorage.placement.client.contract import PlacementClient
@@ -123,15 +123,18 @@ class AgentService:
             for node in self._driver.nodes()
         ]
         power = self._power_now()
-        self._bus.beat(
-            Heartbeat(
-                host=self._settings.host,
-                version=VERSION,
-                facts={**self._facts, "disabled": self._tracker.disabled},
-                nodes=nodes if nodes != self._said_nodes else None,
-                power=_differences(self._said_power, power),
-            )
+        heartbeat = Heartbeat(
+            host=self._settings.host,
+            version=VERSION,
+            facts={**self._facts, "disabled": self._tracker.disabled},
+            nodes=nodes if nodes != self._said_nodes else None,
+            power=_differences(self._said_power, power),
         )
+        try:
+            self._bus.beat(heartbeat)
+        except BusError as error:
+            LOG.warning("no sign of life could be sent: %s", error)
+            return
         self._said_nodes = nodes
         self._said_power = power
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from oslo_config import cfg
 
 from moorage.agent.options import OPTIONS as AGENT_OPTIONS
+from moorage.bus.options import OPTIONS as BUS_OPTIONS
 from moorage.compute.options import OPTIONS as COMPUTE_OPTIONS
 from moorage.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
 from moorage.core import config
@@ -34,6 +35,7 @@ AREAS: Sequence[config.Options] = (
     AGENT_OPTIONS,
     DRIVER_OPTIONS,
     NETWORK_OPTIONS,
+    BUS_OPTIONS,
 )
 
 

@@ -1,0 +1,70 @@
+"""`moorage-agent`: the agent of one host, on RabbitMQ."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from moorage.agent.journal import Journal
+from moorage.agent.service import AgentService, AgentSettings
+from moorage.bus.messaging import MessagingAgentSide
+from moorage.cli import settings
+from moorage.cli.errors import CommandError, Commands
+from moorage.cli.options import ConfigFiles
+from moorage.core import log
+from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.placement.client.connect import connect
+
+commands = Commands(help="Run the agent of one host.")
+
+
+@commands.command()
+def run(
+    config_file: ConfigFiles = None,
+    host: Annotated[
+        str | None, typer.Option(help="The host's name; stays the same for ever.", show_default=False)
+    ] = None,
+    state_directory: Annotated[
+        Path | None, typer.Option(help="Where the agent keeps its journal.", show_default=False)
+    ] = None,
+) -> None:
+    """Run the agent until SIGTERM; what is at work then goes on after the next start.
+
+    It needs RabbitMQ ([DEFAULT] transport_url) and Placement ([placement_client]), but no database.
+    What is not given here comes from [agent] in the configuration.
+
+    Example: moorage-agent --config-file /etc/moorage/moorage.conf --host rack-7-node-1
+    """
+    overrides: dict[str, object] = {}
+    if host is not None:
+        overrides["agent.host"] = host
+    if state_directory is not None:
+        overrides["agent.state_directory"] = str(state_directory)
+    conf = settings.read(config_file, overrides)
+    log.set_up(conf.log.level)
+    directory = Path(conf.agent.state_directory)
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"can't use the state directory {directory}: {error}") from error
+    stopped = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopped.set())
+    service = AgentService(
+        AgentSettings.from_conf(conf),
+        FakeDriver(conf.agent.host, FakeSettings.from_conf(conf), directory),
+        MessagingAgentSide(conf),
+        connect(conf),
+        Journal(directory / "journal.sqlite"),
+    )
+    service.start()
+    stopped.wait()
+    service.stop()
+
+
+def main() -> None:
+    commands()
