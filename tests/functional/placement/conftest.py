@@ -1,20 +1,31 @@
-"""Clients of Placement, each of a fresh and empty service."""
+"""Clients of Placement, each of a fresh and empty service: ours and the reference, directly and over HTTP."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+import requests
+from keystoneauth1 import adapter, noauth, session
 
 from moorage.core import config
 from moorage.db import engine, migrate
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.placement.client.contract import PlacementClient
+from moorage.placement.client.http import HttpPlacement
 from moorage.placement.client.local import LocalPlacement
+from moorage.placement.client.transport import AdapterTransport, SessionTransport
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
 from moorage.placement.service import PlacementService
+from tests.support.stage import Stage, moorage_stage, reference_stage
 
-CLIENTS = ("local_on_sqlite", "local_on_postgresql")
+CLIENTS = (
+    "local_on_sqlite",
+    "local_on_postgresql",
+    "session_to_moorage",
+    "adapter_to_moorage",
+    "session_to_reference",
+)
 
 
 @pytest.fixture(params=CLIENTS)
@@ -40,3 +51,50 @@ def _local(url: str) -> Iterator[PlacementClient]:
     service.start()
     yield LocalPlacement(service)
     service.stop()
+
+
+@pytest.fixture(scope="session")
+def moorage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with moorage_stage(tmp_path_factory.mktemp("moorage")) as stage:
+        yield stage
+
+
+@pytest.fixture(scope="session")
+def reference(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with reference_stage(tmp_path_factory.mktemp("reference")) as stage:
+        yield stage
+
+
+@pytest.fixture
+def to_moorage(moorage: Stage) -> Iterator[SessionTransport]:
+    yield from _session(moorage.fresh())
+
+
+@pytest.fixture
+def to_reference(reference: Stage) -> Iterator[SessionTransport]:
+    yield from _session(reference.fresh())
+
+
+def _session(port: int) -> Iterator[SessionTransport]:
+    with requests.Session() as plain:
+        plain.trust_env = False
+        plain.headers["X-Auth-Token"] = "admin"
+        yield SessionTransport(plain, f"http://127.0.0.1:{port}")
+
+
+@pytest.fixture
+def session_to_moorage(to_moorage: SessionTransport) -> PlacementClient:
+    return HttpPlacement(to_moorage)
+
+
+@pytest.fixture
+def session_to_reference(to_reference: SessionTransport) -> PlacementClient:
+    return HttpPlacement(to_reference)
+
+
+@pytest.fixture
+def adapter_to_moorage(moorage: Stage) -> PlacementClient:
+    auth = noauth.NoAuth(endpoint=f"http://127.0.0.1:{moorage.fresh()}")
+    return HttpPlacement(
+        AdapterTransport(adapter.Adapter(session.Session(auth=auth), service_type="placement"))
+    )

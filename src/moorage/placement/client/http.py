@@ -1,0 +1,143 @@
+"""Placement over HTTP: ours or the reference's, as long as it speaks the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.placement.client.chunks import in_chunks
+from moorage.placement.client.contract import (
+    Candidates,
+    ConsumerClaim,
+    PlacementRefusedError,
+    ReportedProvider,
+)
+from moorage.placement.client.link import Link, decoded, expect, refusal
+from moorage.placement.client.provider_calls import ProviderCalls
+from moorage.placement.client.telling import told
+from moorage.placement.client.transport import PatientTransport, Transport
+from moorage.placement.search.why import Explanation
+
+TYPES_SINCE = (1, 38)
+
+
+class HttpPlacement:
+    """A `PlacementClient` over a session or an adapter (see `transport.py`)."""
+
+    def __init__(self, transport: Transport) -> None:
+        patient = transport if isinstance(transport, PatientTransport) else PatientTransport(transport)
+        self._link = Link(patient)
+        self._providers = ProviderCalls(self._link)
+
+    def candidates(self, query: Sequence[tuple[str, str]]) -> Candidates:
+        answer = self._link.get("/allocation_candidates", query)
+        return decoded(expect(answer, 200), Candidates)
+
+    def claim(self, claims: Sequence[ConsumerClaim]) -> list[PlacementRefusedError | None]:
+        return self._claim(list(claims), doubtful=False)
+
+    def _claim(self, claims: list[ConsumerClaim], *, doubtful: bool) -> list[PlacementRefusedError | None]:
+        """All in one request, which comes true as a whole or not at all; if not, each half by itself.
+
+        It is `doubtful` whether a claim came true before, if a request with it was sent more than once.
+        """
+        if not claims:
+            return []
+        together, later = _about_different_consumers(claims)
+        if later:
+            return _in_order(
+                claims,
+                self._claim(together, doubtful=doubtful),
+                self._claim(later, doubtful=doubtful),
+                later,
+            )
+        answer = self._link.send(
+            "POST", "/allocations", {claim.consumer_uuid: self._body(claim) for claim in claims}
+        )
+        doubtful |= answer.repeated
+        if answer.status == 204:
+            return [None] * len(claims)
+        if len(claims) == 1:
+            return [None if doubtful and self._holds(claims[0]) else refusal(answer)]
+        middle = len(claims) // 2
+        return [
+            *self._claim(claims[:middle], doubtful=doubtful),
+            *self._claim(claims[middle:], doubtful=doubtful),
+        ]
+
+    def _body(self, claim: ConsumerClaim) -> dict[str, Any]:
+        body: dict[str, Any] = {
+            "allocations": {uuid: {"resources": held} for uuid, held in claim.allocations.items()},
+            "project_id": claim.project_id,
+            "user_id": claim.user_id,
+            "consumer_generation": claim.consumer_generation,
+        }
+        if self._link.version >= TYPES_SINCE:
+            body["consumer_type"] = claim.consumer_type
+        return body
+
+    def _holds(self, claim: ConsumerClaim) -> bool:
+        return self.allocations(claim.consumer_uuid)[0] == claim.allocations
+
+    def release(self, consumer_uuids: Sequence[str]) -> None:
+        for uuid in dict.fromkeys(consumer_uuids):
+            expect(self._link.send("DELETE", f"/allocations/{uuid}"), 204, 404)
+
+    def allocations(self, consumer_uuid: str) -> tuple[dict[str, dict[str, int]], int | None]:
+        body = expect(self._link.get(f"/allocations/{consumer_uuid}"), 200)
+        found = decoded(body, _Allocations)
+        return {uuid: held.resources for uuid, held in found.allocations.items()}, found.consumer_generation
+
+    def why(self, query: Sequence[tuple[str, str]]) -> Mapping[str, Any] | None:
+        path = self._link.extension("moorage-why")
+        if path is None:
+            return None
+        return told(decoded(expect(self._link.get(path, query), 200), Explanation))
+
+    def report(self, providers: Sequence[ReportedProvider]) -> None:
+        bulk = self._link.extension("moorage-report")
+        for chunk in in_chunks(providers):
+            if bulk is not None:
+                expect(self._link.send("POST", bulk, {"providers": chunk}), 200)
+            else:
+                for provider in chunk:
+                    self._providers.report(provider)
+
+    def delete_provider(self, uuid: str) -> None:
+        expect(self._link.send("DELETE", f"/resource_providers/{uuid}"), 204, 404)
+
+
+class _Held(msgspec.Struct):
+    resources: dict[str, int]
+
+
+class _Allocations(msgspec.Struct):
+    allocations: dict[str, _Held]
+    consumer_generation: int | None = None
+
+
+def _about_different_consumers(
+    claims: list[ConsumerClaim],
+) -> tuple[list[ConsumerClaim], list[ConsumerClaim]]:
+    """A request takes one claim a consumer; a second one about the same has to wait for the first."""
+    together: dict[str, ConsumerClaim] = {}
+    later = []
+    for claim in claims:
+        if claim.consumer_uuid in together:
+            later.append(claim)
+        else:
+            together[claim.consumer_uuid] = claim
+    return list(together.values()), later
+
+
+def _in_order(
+    claims: list[ConsumerClaim],
+    first: list[PlacementRefusedError | None],
+    second: list[PlacementRefusedError | None],
+    later: list[ConsumerClaim],
+) -> list[PlacementRefusedError | None]:
+    late = {id(claim) for claim in later}
+    outcomes, others = iter(first), iter(second)
+    return [next(others) if id(claim) in late else next(outcomes) for claim in claims]

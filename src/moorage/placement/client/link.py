@@ -1,0 +1,113 @@
+"""The link to one Placement service: what it speaks, and requests at the newest version of both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from moorage.placement.client.contract import (
+    MICROVERSION,
+    PlacementRefusedError,
+    PlacementUnavailableError,
+)
+from moorage.placement.client.transport import Answer, PatientTransport
+
+Version = tuple[int, int]
+T = TypeVar("T")
+
+
+class Link:
+    def __init__(self, transport: PatientTransport) -> None:
+        self._transport = transport
+        self._known: tuple[Version, dict[str, str]] | None = None
+
+    @property
+    def version(self) -> Version:
+        """The newest microversion that both sides speak."""
+        return self._discovered()[0]
+
+    def extension(self, name: str) -> str | None:
+        """The path of an extension of ours, if the service has it."""
+        return self._discovered()[1].get(name)
+
+    def get(self, path: str, query: Sequence[tuple[str, str]] = ()) -> Answer:
+        return self.send("GET", f"{path}?{urlencode(query)}" if query else path)
+
+    def send(self, method: str, path: str, body: Any = None) -> Answer:
+        major, minor = self.version
+        headers = {"OpenStack-API-Version": f"placement {major}.{minor}", "Accept": "application/json"}
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            content = msgspec.json.encode(body)
+        return self._transport.send(method, path, content, headers)
+
+    def _discovered(self) -> tuple[Version, dict[str, str]]:
+        """From the version document, which is asked for once and needs no authentication."""
+        if self._known is None:
+            answer = self._transport.send("GET", "/", None, {"Accept": "application/json"})
+            document = decoded(expect(answer, 200), _VersionDocument).versions[0]
+            major, minor = document.max_version.split(".")
+            paths = {entry.name: entry.href for entry in document.extensions}
+            self._known = (min(MICROVERSION, (int(major), int(minor))), paths)
+        return self._known
+
+
+class _Extension(msgspec.Struct):
+    name: str
+    href: str
+
+
+class _ApiVersion(msgspec.Struct):
+    max_version: str
+    extensions: list[_Extension] = []
+
+
+class _VersionDocument(msgspec.Struct):
+    versions: list[_ApiVersion]
+
+
+class _Problem(msgspec.Struct):
+    detail: str = ""
+    code: str = ""
+
+
+class _Problems(msgspec.Struct):
+    errors: list[_Problem] = []
+
+
+CONCURRENT_UPDATE = "placement.concurrent_update"
+
+
+def expect(answer: Answer, *statuses: int) -> bytes:
+    """The body of a good answer; anything else is a refusal."""
+    if answer.status not in statuses:
+        raise refusal(answer)
+    return answer.body
+
+
+def refusal(answer: Answer) -> PlacementRefusedError:
+    return PlacementRefusedError(answer.status, _problem(answer).detail)
+
+
+def is_concurrent_update(answer: Answer) -> bool:
+    """Whether somebody else changed the provider or consumer since we looked."""
+    return answer.status == 409 and _problem(answer).code == CONCURRENT_UPDATE
+
+
+def _problem(answer: Answer) -> _Problem:
+    try:
+        (problem, *_) = msgspec.json.decode(answer.body, type=_Problems).errors
+    except (msgspec.MsgspecError, ValueError):
+        return _Problem(answer.body.decode(errors="replace")[:500] or f"status {answer.status}")
+    return problem
+
+
+def decoded(body: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.MsgspecError as error:
+        raise PlacementUnavailableError(f"Placement's answer makes no sense: {error}") from error

@@ -1,0 +1,138 @@
+"""Reporting one provider with the calls of the Placement API, for services without the bulk report.
+
+Each part is read and compared first, so that what is unchanged is not written. A part that somebody else
+changed between reading and writing is read again, a few times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from moorage.placement.client.contract import PlacementUnavailableError, ReportedProvider
+from moorage.placement.client.link import Link, decoded, expect, is_concurrent_update
+
+ATTEMPTS = 4
+CUSTOM = "CUSTOM_"
+
+
+class _Provider(msgspec.Struct):
+    name: str
+    parent_provider_uuid: str | None = None
+
+
+class _Stock(msgspec.Struct):
+    """An inventory as the API shows it; the defaults are the API's."""
+
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = 2_147_483_647
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+
+class _Part(msgspec.Struct):
+    """What every part of a provider is read and written with."""
+
+    resource_provider_generation: int
+
+
+class _Inventories(_Part):
+    inventories: dict[str, _Stock]
+
+
+class _Traits(_Part):
+    traits: list[str]
+
+
+class _Aggregates(_Part):
+    aggregates: list[str]
+
+
+Part = TypeVar("Part", bound=_Part)
+
+
+class ProviderCalls:
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._made: set[str] = set()
+        """Custom names that exist for sure."""
+
+    def report(self, provider: ReportedProvider) -> None:
+        self._be_there(provider)
+        path = f"/resource_providers/{provider.uuid}"
+        if provider.inventories is not None:
+            self._set_inventories(path, msgspec.convert(provider.inventories, dict[str, _Stock]))
+        if provider.traits is not None:
+            self._set_traits(path, set(provider.traits))
+        if provider.aggregates is not None:
+            self._set_aggregates(path, set(provider.aggregates))
+
+    def _be_there(self, provider: ReportedProvider) -> None:
+        path = f"/resource_providers/{provider.uuid}"
+        answer = self._link.get(path)
+        parent = provider.parent_provider_uuid
+        if answer.status == 404:
+            body: dict[str, Any] = {"uuid": provider.uuid, "name": provider.name}
+            if parent is not None:
+                body["parent_provider_uuid"] = parent
+            expect(self._link.send("POST", "/resource_providers", body), 200, 201)
+            return
+        found = decoded(expect(answer, 200), _Provider)
+        wanted = _Provider(provider.name, parent or found.parent_provider_uuid)
+        if found != wanted:
+            expect(self._link.send("PUT", path, wanted), 200)
+
+    def _set_inventories(self, path: str, wanted: dict[str, _Stock]) -> None:
+        self._make("/resource_classes", wanted)
+        self._settle(
+            f"{path}/inventories",
+            _Inventories,
+            lambda found: found.inventories == wanted,
+            lambda generation: _Inventories(generation, wanted),
+        )
+
+    def _set_traits(self, path: str, wanted: set[str]) -> None:
+        self._make("/traits", wanted)
+        self._settle(
+            f"{path}/traits",
+            _Traits,
+            lambda found: set(found.traits) == wanted,
+            lambda generation: _Traits(generation, sorted(wanted)),
+        )
+
+    def _set_aggregates(self, path: str, wanted: set[str]) -> None:
+        self._settle(
+            f"{path}/aggregates",
+            _Aggregates,
+            lambda found: set(found.aggregates) == wanted,
+            lambda generation: _Aggregates(generation, sorted(wanted)),
+        )
+
+    def _settle(
+        self, path: str, kind: type[Part], is_so: Callable[[Part], bool], change: Callable[[int], Part]
+    ) -> None:
+        """Make one part of a provider so; `change` gets the generation that we have seen."""
+        for _ in range(ATTEMPTS):
+            found = decoded(expect(self._link.get(path), 200), kind)
+            if is_so(found) or self._write(path, change(found.resource_provider_generation)):
+                return
+        raise PlacementUnavailableError(f"{path} is changed by others again and again")
+
+    def _write(self, path: str, change: _Part) -> bool:
+        """False if somebody else was faster."""
+        answer = self._link.send("PUT", path, change)
+        if is_concurrent_update(answer):
+            return False
+        expect(answer, 200)
+        return True
+
+    def _make(self, path: str, names: Iterable[str]) -> None:
+        """Custom resource classes and traits are made by naming them."""
+        for name in sorted(name for name in names if name.startswith(CUSTOM)):
+            if name not in self._made:
+                expect(self._link.send("PUT", f"{path}/{name}"), 200, 201, 204)
+                self._made.add(name)
