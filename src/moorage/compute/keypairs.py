@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError, QuotaExceeded
 from moorage.compute.quotas import UNLIMITED
+from moorage.db import lock
 from moorage.db.tables.compute import keypairs
 
 
@@ -53,6 +54,7 @@ def add(
     connection: Connection, user_id: str, name: str, kind: str, public_key: str, fingerprint: str, bound: int
 ) -> Keypair:
     """`bound` is how many the user may have."""
+    lock.by_name(connection, f"keypairs of {user_id}")
     query = sa.select(keypairs.c.name).where(keypairs.c.user_id == user_id)
     names = set(connection.execute(query).scalars())
     if bound != UNLIMITED and len(names) >= bound:

@@ -52,7 +52,7 @@ def _stored(connection: Connection, owner: str, user_id: str) -> dict[str, int]:
     query = sa.select(quotas.c.resource, quotas.c.bound).where(
         quotas.c.project_id == owner, quotas.c.user_id == user_id
     )
-    return dict(connection.execute(query).tuples().all())
+    return {row.resource: row.bound for row in connection.execute(query)}
 
 
 def set_limits(connection: Connection, project_id: str, user_id: str, limits: Limits) -> None:

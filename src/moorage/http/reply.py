@@ -30,3 +30,8 @@ NO_CONTENT = 204
 
 def no_content() -> Reply:
     return Reply(NO_CONTENT)
+
+
+def empty(status: int) -> Reply:
+    """Nothing, but of a type: some clients look at the type of every answer that is not a 204."""
+    return no_content() if status == NO_CONTENT else Reply(status, b"")

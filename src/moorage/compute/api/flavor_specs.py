@@ -9,7 +9,7 @@ from moorage.compute.api.flavors import visible_to
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
-from moorage.http.reply import Reply
+from moorage.http.reply import Reply, empty
 from moorage.http.version import Version
 
 _CHECKED_SINCE: Version = (2, 86)
@@ -56,7 +56,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
     service.database.transact(
         lambda connection: flavors.remove_spec(connection, call.params["flavor_id"], call.params["key"])
     )
-    return Reply(200)
+    return empty(200)
 
 
 def _checked(call: Call, asked: dict[str, Any]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from moorage.compute.flavors import Flavor, Listing
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
-from moorage.http.reply import Reply
+from moorage.http.reply import Reply, empty
 
 _SEES_SPECS = f"{RULE}os-flavor-extra-specs:index"
 _EVERY_KIND = {"none"}
@@ -130,7 +130,7 @@ def update(service: ComputeService, call: Call) -> Reply:
 def delete(service: ComputeService, call: Call) -> Reply:
     """Delete a flavor; servers keep what they were booted with."""
     service.database.transact(lambda connection: flavors.delete(connection, call.params["flavor_id"]))
-    return Reply(202)
+    return empty(202)
 
 
 def _answer(call: Call, flavor: Flavor) -> Reply:

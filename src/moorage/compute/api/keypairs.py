@@ -13,7 +13,7 @@ from moorage.compute.api.times import plain
 from moorage.compute.keypairs import Keypair
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
-from moorage.http.reply import Reply
+from moorage.http.reply import Reply, empty
 
 OWNER = "rule:context_is_admin or user_id:%(user_id)s"
 
@@ -94,7 +94,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
     service.database.transact(
         lambda connection: keypairs.delete(connection, _user(call), call.params["name"])
     )
-    return Reply(204 if call.version >= (2, 2) else 202)
+    return empty(204 if call.version >= (2, 2) else 202)
 
 
 def _brief(call: Call, keypair: Keypair) -> dict[str, Any]:

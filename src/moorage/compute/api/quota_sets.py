@@ -13,7 +13,7 @@ from moorage.compute.quotas import UNLIMITED
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
-from moorage.http.reply import Reply
+from moorage.http.reply import Reply, empty
 
 _NETWORK = ("fixed_ips", "floating_ips", "security_group_rules", "security_groups")
 _FILES = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
@@ -114,7 +114,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
     service.database.transact(
         lambda connection: quotas.forget(connection, call.params["project_id"], call.query.get("user_id"))
     )
-    return Reply(202)
+    return empty(202)
 
 
 def show_class(service: ComputeService, call: Call) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -16,6 +17,9 @@ from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
+from moorage.placement.client.contract import PlacementRefusedError, PlacementUnavailableError
+
+LOG = logging.getLogger(__name__)
 
 
 def index(service: ComputeService, call: Call) -> Reply:
@@ -110,7 +114,10 @@ def delete(service: ComputeService, call: Call) -> Reply:
         return services.delete(connection, services.find(connection, identity))
 
     for node_uuid in service.database.transact(forget):
-        service.placement.delete_provider(node_uuid)
+        try:
+            service.placement.delete_provider(node_uuid)
+        except (PlacementUnavailableError, PlacementRefusedError) as error:
+            LOG.warning("the provider of node %s stays: %s", node_uuid, error)
     return no_content()
 
 
