@@ -58,13 +58,20 @@ class Database:
                 yield connection
 
     def transact(self, work: Callable[[Connection], T]) -> T:
-        """Run `work` in a write transaction, again (a few times) if the database rolled it back."""
+        """Run `work` in a write transaction, again (a few times) if the database rolled it back.
+
+        A connection that is lost on the way rolls back too; one that is lost at the commit may not have.
+        """
         for attempt in range(1, _ATTEMPTS + 1):
+            committing = False
             try:
                 with self.write() as connection:
-                    return work(connection)
+                    result = work(connection)
+                    committing = True
+                return result
             except (sa.exc.OperationalError, sa.exc.IntegrityError) as error:
-                if attempt == _ATTEMPTS or not _retryable(error):
+                lost = error.connection_invalidated and not committing
+                if attempt == _ATTEMPTS or not (lost or _retryable(error)):
                     raise
                 RETRIES.inc()
                 LOG.info("transaction rolled back by the database, attempt %d of %d", attempt, _ATTEMPTS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,11 +12,23 @@ from sqlalchemy.engine import Engine
 IMMEDIATE = "moorage_immediate"
 """Execution option: this transaction will write, so SQLite takes its write lock at once."""
 
+TRUSTED_IDLE_SECONDS = 1.0
+"""A connection that was not used for longer is tried out first: the server may have restarted since."""
+
+_GIVE_UP = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 15_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+"""libpq's words for: a database host that has gone is noticed within seconds, not when TCP gives up."""
+
 
 def connect(url: str, *, pool_size: int = 10, sqlite_synchronous: str = "FULL") -> Engine:
     if sa.make_url(url).get_backend_name() == "sqlite":
         return _sqlite(url, pool_size, sqlite_synchronous)
-    return sa.create_engine(url, pool_size=pool_size, max_overflow=pool_size, pool_recycle=1800)
+    return _postgresql(url, pool_size)
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Engine:
@@ -23,6 +36,33 @@ def from_conf(conf: cfg.ConfigOpts) -> Engine:
     return connect(
         options.connection, pool_size=options.pool_size, sqlite_synchronous=options.sqlite_synchronous
     )
+
+
+def _postgresql(url: str, pool_size: int) -> Engine:
+    given = sa.make_url(url).query
+    engine = sa.create_engine(
+        url,
+        pool_size=pool_size,
+        max_overflow=pool_size,
+        pool_recycle=1800,
+        connect_args={name: value for name, value in _GIVE_UP.items() if name not in given},
+    )
+
+    @sa.event.listens_for(engine, "checkin")
+    def on_checkin(_connection: object, record: Any) -> None:
+        record.info["idle_since"] = time.monotonic()
+
+    @sa.event.listens_for(engine, "checkout")
+    def on_checkout(connection: Any, record: Any, _proxy: object) -> None:
+        """Trying out costs a round trip, so a busy service does not."""
+        now = time.monotonic()
+        if now - record.info.get("idle_since", now) > TRUSTED_IDLE_SECONDS:
+            try:
+                engine.dialect.do_ping(connection)
+            except engine.dialect.loaded_dbapi.Error as error:
+                raise sa.exc.InvalidatePoolError from error
+
+    return engine
 
 
 def _sqlite(url: str, pool_size: int, synchronous: str) -> Engine:

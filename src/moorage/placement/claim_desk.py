@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
+import sqlalchemy as sa
+
 from moorage.db.database import Database
 from moorage.placement.claims import ClaimRequest, KnownIds, decide
 
@@ -81,6 +83,10 @@ class ClaimDesk:
         requests = [ticket.request for ticket in tickets]
         try:
             errors = self._database.transact(lambda connection: decide(connection, requests, self._known))
+        except (
+            sa.exc.OperationalError
+        ) as error:  # the database can't: asking again for each takes as long each
+            errors = [error] * len(tickets)
         except Exception as error:
             if len(tickets) > 1:  # one of them spoils it for the others: give each a transaction of its own
                 for ticket in tickets:

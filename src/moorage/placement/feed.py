@@ -53,6 +53,11 @@ class Changes:
     usages: set[int] = field(default_factory=set)
     names: bool = False
 
+    def __or__(self, later: Changes) -> Changes:
+        return Changes(
+            self.providers | later.providers, self.usages | later.usages, self.names or later.names
+        )
+
     def __bool__(self) -> bool:
         return bool(self.providers or self.usages or self.names)
 

@@ -73,6 +73,7 @@ class PlacementService:
         self._picture: Picture | None = None
         self._reader: Reader = PostgresqlReader() if database.is_postgresql else SqliteReader()
         self._caught_up_at = 0.0
+        self._unapplied = Changes()
         self.claims = ClaimDesk(database)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
@@ -110,11 +111,14 @@ class PlacementService:
         if self._picture is None or asleep > self.settings.feed_retention / 2:
             fleet = self._load()
             self._picture = Picture(fleet, CandidateEncoder(fleet))
+            self._unapplied = Changes()
         else:
             with self.database.read() as connection:
-                found = self._reader.read(connection)
-            if found:
-                self._apply(self._picture.fleet, found)
+                # The reader tells each change once; it is kept until it is in the picture for certain.
+                self._unapplied |= self._reader.read(connection)
+            if self._unapplied:
+                self._apply(self._picture.fleet, self._unapplied)
+                self._unapplied = Changes()
         self._caught_up_at = time.monotonic()
         return self._picture
 
