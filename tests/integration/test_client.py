@@ -18,7 +18,8 @@ MOORAGE = Path(sys.executable).parent / "moorage"
 def test_a_node_is_made_filled_and_found(tmp_path: Path, auth: str) -> None:
     """What the README tells a newcomer to type."""
     data, port = tmp_path / "data", free_port()
-    command = [MOORAGE, "up", "--data", data, "--placement-port", str(port), "--auth", auth]
+    ports = ["--placement-port", str(port), "--compute-port", str(free_port())]
+    command = [MOORAGE, "up", "--data", data, *ports, "--hosts", "0", "--auth", auth]
 
     def run(*arguments: str) -> object:
         return openstack(data / "clouds.yaml", "moorage", *arguments)

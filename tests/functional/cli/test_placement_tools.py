@@ -34,7 +34,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The data directory of a service with two nodes in the east and one in the west."""
     directory = tmp_path_factory.mktemp("tools") / "data"
     port = free_port()
-    command = [MOORAGE, "up", "--data", directory, "--placement-port", str(port)]
+    ports = ["--placement-port", str(port), "--compute-port", str(free_port())]
+    command = [MOORAGE, "up", "--data", directory, *ports, "--hosts", "0"]
     with start_service(command, port, directory.parent / "up.log") as service:
         fleet = [node(1, EAST, ["HW_CPU_X86_AVX2"]), node(2, EAST, []), node(3, WEST, [])]
         login = ("admin", (directory / "password").read_text().strip())

@@ -18,7 +18,8 @@ MOORAGE = Path(sys.executable).parent / "moorage"
 
 def start(data: Path, *arguments: str) -> Service:
     port = free_port()
-    command = [MOORAGE, "up", "--data", data, "--placement-port", str(port), *arguments]
+    ports = ["--placement-port", str(port), "--compute-port", str(free_port())]
+    command = [MOORAGE, "up", "--data", data, *ports, "--hosts", "0", *arguments]
     return start_service(command, port, data.parent / "up.log")
 
 
