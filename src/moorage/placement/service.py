@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from oslo_config import cfg
 from prometheus_client import Gauge, Histogram
+from sqlalchemy.engine import Connection
 
 from moorage.db import engine
 from moorage.db.database import Database
@@ -113,12 +114,7 @@ class PlacementService:
             self._picture = Picture(fleet, CandidateEncoder(fleet))
             self._unapplied = Changes()
         else:
-            with self.database.read() as connection:
-                # The reader tells each change once; it is kept until it is in the picture for certain.
-                self._unapplied |= self._reader.read(connection)
-            if self._unapplied:
-                self._apply(self._picture.fleet, self._unapplied)
-                self._unapplied = Changes()
+            self._catch_up(self._picture.fleet)
         self._caught_up_at = time.monotonic()
         return self._picture
 
@@ -132,21 +128,34 @@ class PlacementService:
         LOG.info("read the fleet: %d providers", len(fleet))
         return fleet
 
-    def _apply(self, fleet: Fleet, found: Changes) -> None:
-        whole = found.providers | {
-            provider_id for provider_id in found.usages if fleet.slot_of_id(provider_id) is None
-        }
+    def _catch_up(self, fleet: Fleet) -> None:
+        """Bring the picture up to now. Mostly nothing changed, which one statement tells.
+
+        The reader tells each change once, so a change is kept until it is in the picture for certain. What
+        is read of the changed providers, and the feed up to that very moment, come from one snapshot: a
+        change that came in between could name what the picture does not have yet.
+        """
+        with self.database.read() as connection:
+            self._unapplied |= self._reader.read(connection)
+        if not self._unapplied:
+            return
         with self.database.snapshot() as connection:
-            if found.names:
-                snapshot.read_names(connection, fleet.names)
-            if whole:
-                records = list(snapshot.read_providers(connection, whole))
-                fleet.remove(whole - {record.id for record in records})
-                fleet.apply(records)
-                PROVIDERS.set(len(fleet))
-            for usage in (
-                snapshot.read_usages(connection, found.usages - whole) if found.usages - whole else ()
-            ):
+            self._unapplied |= self._reader.read(connection)
+            self._apply(connection, fleet, self._unapplied)
+        self._unapplied = Changes()
+
+    def _apply(self, connection: Connection, fleet: Fleet, found: Changes) -> None:
+        new = {provider_id for provider_id in found.usages if fleet.slot_of_id(provider_id) is None}
+        whole = found.providers | new
+        if found.names:
+            snapshot.read_names(connection, fleet.names)
+        if whole:
+            records = list(snapshot.read_providers(connection, whole))
+            fleet.remove(whole - {record.id for record in records})
+            fleet.apply(records)
+            PROVIDERS.set(len(fleet))
+        if found.usages - whole:
+            for usage in snapshot.read_usages(connection, found.usages - whole):
                 fleet.update_usage(*usage)
 
     def _housekeeping(self) -> None:
