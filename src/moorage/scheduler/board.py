@@ -6,12 +6,16 @@ starts with the host states and candidates of the beginning of the pass, and is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import TYPE_CHECKING
 
 from moorage.placement.client.contract import AllocationRequest
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.offers import Offer
 from moorage.scheduler.request import Request
+
+if TYPE_CHECKING:
+    from moorage.scheduler.standing import Standing
 
 Amounts = Mapping[str, Mapping[str, int]]
 
@@ -20,6 +24,10 @@ class Board:
     def __init__(self, hosts: Mapping[str, HostState]) -> None:
         self.hosts = hosts
         """By the node's UUID."""
+        self.changed: list[str] = []
+        """Nodes in the order in which something was taken there or given back."""
+        self.standings: dict[tuple[int, Hashable], Standing] = {}
+        """What the selector has worked out so far, by answer and kind of request."""
         self._taken: dict[tuple[str, str], int] = {}
 
     def take(self, request: Request, node_uuid: str, amounts: Amounts) -> None:
@@ -46,6 +54,7 @@ class Board:
 
     def _count(self, request: Request, node_uuid: str, amounts: Amounts, sign: int) -> None:
         host = self.hosts[node_uuid]
+        self.changed.append(node_uuid)
         host.servers += sign
         for uuid, resources in amounts.items():
             for name, amount in resources.items():

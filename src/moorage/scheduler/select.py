@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from moorage.scheduler.board import Board
-from moorage.scheduler.filters.contract import Filter, Kind, Reason
 from moorage.scheduler.groups import Pair
-from moorage.scheduler.hosts import HostState
 from moorage.scheduler.offers import Offers
 from moorage.scheduler.option import Option
 from moorage.scheduler.request import Request
 from moorage.scheduler.settings import Settings
-from moorage.scheduler.trace import Exclusion, PassedOver, Place, Ranked, Trace
-from moorage.scheduler.weighers.contract import Weigher, shares
+from moorage.scheduler.standing import Standing, kind_of, place_of
+from moorage.scheduler.trace import Place, Ranked, Trace
 
-EXAMPLES = 3
-"""So many hosts that a filter excluded are named in the trace."""
 RANKED = 10
 """So many of the hosts left are in the trace, with their weights."""
-
-_NO_HOST = Reason(Kind.NO_HOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,99 +47,47 @@ class Decision:
 
 
 class Selector:
-    """Decides with one operator's settings; keeps nothing between two decisions."""
+    """Decides with one operator's settings; what it keeps of a pass, it keeps on the pass's board."""
 
     def __init__(self, settings: Settings) -> None:
-        self._filters: tuple[Filter, ...] = settings.filters()
-        self._weighers: tuple[Weigher, ...] = settings.weighers()
+        self._filters = settings.filters()
+        self._weighers = settings.weighers()
         self._count = settings.max_attempts
 
     def select(self, request: Request, offers: Offers, board: Board, query: Sequence[Pair] = ()) -> Decision:
         """Choose for one server; the caller tells the board which choice it takes."""
+        standing = self._standing(request, offers, board)
         trace = Trace(
-            request.server_uuid, list(query), candidates=offers.candidates, nodes=len(offers.by_node)
+            request.server_uuid,
+            list(query),
+            candidates=offers.candidates,
+            nodes=len(offers.by_node),
+            excluded=standing.excluded(),
+            left=standing.left,
         )
-        options = list(self._passing(request, offers, board, trace))
-        trace.left = len(options)
-        if not options:
+        if not trace.left:
             return Decision([], trace)
-        ranking = self._rank(request, options)
+        ranks = standing.best(request.server_uuid, max(RANKED, self._count))
         trace.ranking = [
-            Ranked(_place(option.host), weight, dict(given)) for weight, option, given in ranking[:RANKED]
+            Ranked(place_of(rank.option.host), rank.weight, rank.shares) for rank in ranks[:RANKED]
         ]
-        choices = [_choice(option) for _, option, _ in ranking[: self._count]]
+        choices = [_choice(rank.option) for rank in ranks[: self._count]]
         trace.chosen = choices[0].place
         trace.alternates = [choice.place for choice in choices[1:]]
         return Decision(choices, trace)
 
-    def _passing(self, request: Request, offers: Offers, board: Board, trace: Trace) -> Iterator[Option]:
-        filters = [check for check in self._filters if check.applies(request)]
-        excluded: dict[str, Exclusion] = {}
-        for node_uuid, offer in offers.by_node.items():
-            host = board.hosts.get(node_uuid)
-            if host is None:
-                nobody = Place("", node_uuid, node_uuid)
-                _note(excluded, "owner", nobody, _NO_HOST)
-                continue
-            objector = _objector(filters, host, request)
-            if objector is not None:
-                _note(excluded, objector[0], _place(host), objector[1])
-                continue
-            way = board.first_fit(host, offer)
-            if way is None:
-                _note(excluded, "room", _place(host), Reason(Kind.ROOM_TAKEN, _classes(request)))
-                continue
-            yield Option(host, offer, way)
-        trace.excluded = list(excluded.values())
-
-    def _rank(
-        self, request: Request, options: list[Option]
-    ) -> list[tuple[float, Option, list[tuple[str, float]]]]:
-        """Best first. Equals are put in an order of the server's own, so that servers which are decided at
-        the same time, here or by another conductor, don't all go for the same one."""
-        weighers = [weigher for weigher in self._weighers if weigher.applies(request)]
-        names = [weigher.name for weigher in weighers]
-        columns = [shares(weigher, options, request) for weigher in weighers]
-        weights = [sum(row) for row in zip(*columns, strict=True)] if columns else [0.0] * len(options)
-        seed = zlib.crc32(request.server_uuid.encode())
-        turn = [zlib.crc32(option.host.node_uuid.encode(), seed) for option in options]
-        order = sorted(range(len(options)), key=lambda number: (-weights[number], turn[number]))
-        return [
-            (
-                weights[number],
-                options[number],
-                [(name, column[number]) for name, column in zip(names, columns, strict=True)],
-            )
-            for number in order[: max(RANKED, self._count)]
-        ]
-
-
-def _objector(filters: Sequence[Filter], host: HostState, request: Request) -> tuple[str, Reason] | None:
-    for check in filters:
-        reason = check.objection(host, request)
-        if reason is not None:
-            return check.name, reason
-    return None
-
-
-def _place(host: HostState) -> Place:
-    return Place(host.host, host.node, host.node_uuid)
+    def _standing(self, request: Request, offers: Offers, board: Board) -> Standing:
+        kind = kind_of(request)
+        if kind is None:
+            return Standing(request, offers, board, self._filters, self._weighers)
+        kept = board.standings.get((id(offers), kind))
+        if kept is None:
+            kept = Standing(request, offers, board, self._filters, self._weighers)
+            board.standings[id(offers), kind] = kept
+        kept.catch_up()
+        return kept
 
 
 def _choice(option: Option) -> Choice:
     held = {uuid: entry["resources"] for uuid, entry in option.way.allocations.items()}
-    return Choice(_place(option.host), held, option.way.mappings)
-
-
-def _classes(request: Request) -> str:
-    return ", ".join(sorted({name for group in request.groups for name in group.resources}))
-
-
-def _note(excluded: dict[str, Exclusion], name: str, place: Place, reason: Reason) -> None:
-    found = excluded.get(name)
-    if found is None:
-        found = excluded[name] = Exclusion(name, examples=[], kinds={})
-    found.count += 1
-    found.kinds[reason.kind] = found.kinds.get(reason.kind, 0) + 1
-    if len(found.examples) < EXAMPLES:
-        found.examples.append(PassedOver(place, reason))
+    return Choice(place_of(option.host), held, option.way.mappings)

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from moorage.placement.client.contract import AllocationRequest, Candidates, ProviderSummary
 from moorage.scheduler.board import Board
 from moorage.scheduler.offers import offers, roots
-from moorage.scheduler.select import EXAMPLES, RANKED, Decision, Selector
+from moorage.scheduler.select import RANKED, Decision, Selector
 from moorage.scheduler.server_group import GroupPolicy, ServerGroup
 from moorage.scheduler.settings import Settings
+from moorage.scheduler.standing import EXAMPLES
 from tests.unit.scheduler.clouds import SMALL, Node, candidates, cloud, host, request, uuid
 
 SELECTOR = Selector(Settings())
@@ -247,6 +248,34 @@ def test_a_batch_never_overbooks(nodes: list[Node], count: int) -> None:
     for node in nodes:
         fitting = min(node.vcpus // 2, node.ram // 2048, node.disk // 20)
         assert chosen.count(node.state.host) <= fitting
+
+
+@given(clouds(), st.data())
+def test_what_is_kept_between_decisions_changes_none_of_them(nodes: list[Node], data: st.DataObject) -> None:
+    """Decided again with nothing kept, every decision is the same, whatever was taken and given back."""
+    found, board = cloud(nodes)
+    selector = Selector(Settings(max_servers_per_node=6, server_count_weight=-0.5))
+    placed: list[tuple[str, dict[str, dict[str, int]]]] = []
+    for number in range(data.draw(st.integers(1, 12))):
+        wanted = request(number)
+        decision = selector.select(wanted, found, board)
+        kept, board.standings = board.standings, {}
+        afresh = selector.select(wanted, found, board)
+        board.standings = kept
+        assert decision == afresh
+        if decision.chosen is not None:
+            board.take(wanted, decision.chosen.place.node_uuid, decision.chosen.allocations)
+            placed.append((decision.chosen.place.node_uuid, decision.chosen.allocations))
+        if placed and data.draw(st.booleans()):
+            board.give_back(wanted, *placed.pop(data.draw(st.integers(0, len(placed) - 1))))
+
+
+def test_requests_of_another_kind_are_judged_by_themselves() -> None:
+    found, board = cloud([Node(host(1)), Node(host(2), vcpus=64)])
+    assert names(SELECTOR.select(request(), found, board))[0] == "host-2"
+    assert names(SELECTOR.select(request(tried_nodes=frozenset({uuid(2)})), found, board)) == ["host-1"]
+    assert names(SELECTOR.select(request(host="host-1"), found, board)) == ["host-1"]
+    assert names(SELECTOR.select(request(), found, board))[0] == "host-2"
 
 
 def test_candidates_without_any_node_leave_nothing() -> None:

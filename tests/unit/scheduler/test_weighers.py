@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,7 +31,8 @@ def option(number: int, state: dict[str, Any] | None = None, **free: int) -> Opt
 
 
 def given_by(weigher: Weigher, options: list[Option], asked: Request | None = None) -> list[float]:
-    return shares(weigher, options, asked or request())
+    raw = [weigher.weigh(option, asked or request()) for option in options]
+    return shares(weigher, np.array(raw, float)).tolist()
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
 
 from moorage.scheduler.option import Option
 from moorage.scheduler.request import Request
@@ -28,16 +30,9 @@ class Weigher(Protocol):
         """More is better."""
 
 
-def shares(weigher: Weigher, options: Sequence[Option], request: Request) -> list[float]:
+def shares(weigher: Weigher, raw: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """What a weigher adds to each option: its opinion, made to lie between 0 and 1, times its multiplier."""
-    raw = [weigher.weigh(option, request) for option in options]
-    if weigher.lowest is None:
-        lowest = min(raw)
-    else:
-        lowest = weigher.lowest
-        raw = [max(value, lowest) for value in raw]
-    span = max(raw) - lowest
-    if span == 0:
-        return [0.0] * len(raw)
-    scale = weigher.multiplier / span
-    return [(value - lowest) * scale for value in raw]
+    lowest = raw.min() if weigher.lowest is None else weigher.lowest
+    above = np.maximum(raw, lowest) - lowest
+    most = above.max()
+    return above * (weigher.multiplier / most) if most else above
