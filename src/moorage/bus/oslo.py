@@ -16,7 +16,9 @@ _RABBIT = "oslo_messaging_rabbit"
 _DEFAULTS = {
     "rabbit_quorum_queue": True,
     "amqp_durable_queues": True,
-    "kombu_reconnect_delay": 0.2,
+    "heartbeat_timeout_threshold": 10,
+    "heartbeat_rate": 2,
+    "kombu_reconnect_delay": 0.5,
     "rabbit_interval_max": 5,
     "rabbit_qos_prefetch_count": 100,
 }

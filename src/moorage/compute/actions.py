@@ -55,7 +55,7 @@ def start_many(connection: Connection, server_ids: list[int], action: str, origi
     }
     rows = [{"server_id": server_id, **common} for server_id in server_ids]
     statement = sa.insert(actions).returning(actions.c.server_id, actions.c.id)
-    return dict(connection.execute(statement, rows).tuples().all())
+    return dict(connection.execute(statement, rows).all())
 
 
 def event(

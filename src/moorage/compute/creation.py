@@ -74,7 +74,7 @@ def create(connection: Connection, origin: Origin, wanted: Wanted, bounds: Bound
     reservation_id = "r-" + "".join(secrets.choice(_ID_LETTERS) for _ in range(8))
     rows = [_row(origin, wanted, reservation_id, index, count) for index in range(count)]
     inserted = connection.execute(sa.insert(servers).returning(servers.c.id, servers.c.uuid), rows)
-    ids = {uuid: server_id for server_id, uuid in inserted.tuples()}
+    ids = {uuid: server_id for server_id, uuid in inserted}
     if group_id is not None:
         usage.join_group(connection, group_id, list(ids.values()), bounds.group_members)
     action_ids = actions.start_many(connection, list(ids.values()), "create", origin)

@@ -206,7 +206,8 @@ def _has_address(connection: Connection, pattern: str, mark: str) -> Condition:
     if connection.dialect.name == "postgresql":
         document = sa.cast(servers.c.addresses, postgresql.JSONB)
         path = sa.cast("$.*[*].addr", postgresql.JSONPATH)
-        found = sa.func.jsonb_path_query(document, path).table_valued(sa.column("value", postgresql.JSONB))
+        values = sa.func.jsonb_path_query(document, path).table_valued(sa.column("value", postgresql.JSONB))
+        found = values.render_derived()
         address: sa.ColumnElement[str] = found.c.value.op("#>>")(sa.literal_column("'{}'"))
         return sa.exists().select_from(found).where(address.regexp_match(pattern), address.contains(mark))
     found = sa.func.json_tree(servers.c.addresses).table_valued("key", "value")

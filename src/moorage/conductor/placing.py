@@ -172,10 +172,10 @@ class Placer:
                 query = sa.select(servers.c.uuid, servers.c.node_uuid).where(
                     among(connection, servers.c.uuid, neighbours), servers.c.node_uuid.is_not(None)
                 )
-                found.node_of = dict(connection.execute(query).tuples().all())
+                found.node_of = dict(connection.execute(query).all())
             if targets:
                 query = sa.select(nodes.c.name, nodes.c.uuid).where(among(connection, nodes.c.name, targets))
-                found.node_named = dict(connection.execute(query).tuples().all())
+                found.node_named = dict(connection.execute(query).all())
         return found
 
     # ------------------------------------------------------------ what is decided
@@ -298,7 +298,7 @@ def _server_groups(connection: Connection, uuids: set[str]) -> dict[str, ServerG
             row.uuid,
             GroupPolicy(row.policy),
             int(row.rules.get("max_server_per_host", 1)),
-            dict(connection.execute(members).tuples().all()),
+            dict(connection.execute(members).all()),
         )
     return found
 

@@ -38,7 +38,7 @@ def insert_numbered(
     else:
         values = [dict(zip(columns, row, strict=True)) for row in rows]
         made = connection.execute(sa.insert(table).returning(*answered), values)
-    return dict(made.tuples().all())
+    return dict(made.all())
 
 
 def add(

@@ -173,7 +173,7 @@ def _lock_providers(
         .order_by(providers.c.id)
         .with_for_update()
     )
-    return dict(connection.execute(query).tuples().all())
+    return dict(connection.execute(query).all())
 
 
 def _class_ids(connection: Connection, claims: Sequence[Claim], known: dict[str, int]) -> dict[str, int]:
@@ -192,13 +192,13 @@ def _type_ids(connection: Connection, claims: Sequence[Claim], known: dict[str, 
         return known
     query = sa.select(consumer_types.c.name, consumer_types.c.id)
     query = query.where(among(connection, consumer_types.c.name, wanted))
-    found = dict(connection.execute(query).tuples().all())
+    found = dict(connection.execute(query).all())
     known |= found  # these are committed; one that we make below may yet be rolled back
     if wanted - found.keys():
         insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
         new = [{"name": name} for name in sorted(wanted - found.keys())]
         connection.execute(insert(consumer_types).on_conflict_do_nothing(index_elements=["name"]), new)
-        found = dict(connection.execute(query).tuples().all())
+        found = dict(connection.execute(query).all())
     return found
 
 

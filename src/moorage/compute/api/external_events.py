@@ -22,7 +22,7 @@ def create(service: ComputeService, call: Call) -> Reply:
     query = sa.select(servers.c.uuid, servers.c.host)
     with service.database.read() as connection:
         known = query.where(among(connection, servers.c.uuid, named), servers.c.deleted_at.is_(None))
-        hosts = dict(connection.execute(known).tuples().all())
+        hosts = dict(connection.execute(known).all())
     for event in events:
         event["code"] = _code(event, hosts)
         event["status"] = event.get("status", "completed") if event["code"] == 200 else "failed"

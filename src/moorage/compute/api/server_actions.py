@@ -146,7 +146,7 @@ def act(service: ComputeService, call: Call) -> Reply:
     service.database.transact(work)
     if action.makes_work:
         service.wake()
-    return Reply(202)
+    return Reply(202, b"")
 
 
 def _name(body: bytes) -> str:

@@ -57,7 +57,7 @@ def add(service: ComputeService, call: Call) -> Reply:
     if not _change(service, call, "update tag", change):
         return no_content()
     path = f"/servers/{call.params['server_id']}/tags/{tag}"
-    return Reply(201, headers=call.location(path))
+    return Reply(201, b"", headers=call.location(path))
 
 
 def delete(service: ComputeService, call: Call) -> Reply:

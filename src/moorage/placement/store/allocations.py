@@ -99,7 +99,7 @@ def usage_of_provider(connection: Connection, provider_id: int) -> dict[str, int
         .where(inventories.c.provider_id == provider_id)
         .order_by(inventories.c.class_id)
     )
-    return dict(connection.execute(query).tuples().all())
+    return dict(connection.execute(query).all())
 
 
 def usage_of_project(connection: Connection, project_id: str, user_id: str | None) -> dict[str, int]:

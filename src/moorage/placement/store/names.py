@@ -55,14 +55,14 @@ def all_classes(connection: Connection) -> list[Name]:
 
 def all_class_ids(connection: Connection) -> dict[str, int]:
     query = sa.select(resource_classes.c.name, resource_classes.c.id)
-    return dict(connection.execute(query).tuples().all())
+    return dict(connection.execute(query).all())
 
 
 def known_class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:
     """Ids by name, of those that exist."""
     table = resource_classes
     query = sa.select(table.c.name, table.c.id).where(among(connection, table.c.name, names))
-    return dict(connection.execute(query).tuples().all())
+    return dict(connection.execute(query).all())
 
 
 def class_ids(connection: Connection, names: Iterable[str]) -> dict[str, int]:

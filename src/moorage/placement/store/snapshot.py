@@ -45,9 +45,9 @@ class Usage(NamedTuple):
 
 def read_names(connection: Connection, names: Names) -> None:
     classes = connection.execute(sa.select(resource_classes.c.id, resource_classes.c.name))
-    names.set_classes(dict(classes.tuples().all()))
+    names.set_classes(dict(classes.all()))
     known = connection.execute(sa.select(traits.c.id, traits.c.name))
-    names.set_traits(dict(known.tuples().all()))
+    names.set_traits(dict(known.all()))
 
 
 def read_providers(connection: Connection, ids: Collection[int] | None = None) -> Iterator[ProviderRecord]:

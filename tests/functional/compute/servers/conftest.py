@@ -136,7 +136,7 @@ class Cloud:
         table = tables.operations
         query = sa.select(table.c.kind, table.c.outcome).where(table.c.server_id == self.server(uuid).id)
         with self.database.read() as connection:
-            return list(connection.execute(query.order_by(table.c.id)).tuples())
+            return list(connection.execute(query.order_by(table.c.id)))
 
     def usage(self, project: str) -> tuple[int, int, int]:
         table = tables.quota_usage

@@ -1,0 +1,120 @@
+"""A whole cloud in this process: API, conductor, simulated hosts, on a fresh database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from falcon import testing
+
+from moorage.cli import settings
+from moorage.cli.cloud import Cloud
+from moorage.db import engine, migrate
+from moorage.db.tables.compute import addresses, operations
+from moorage.db.tables.placement import allocations, consumers
+from moorage.placement.service import PlacementService
+from tests.support.processes import wait_until
+
+BASICS = {
+    "auth.strategy": "none",
+    "agent.heartbeat_interval": 0.2,
+    "agent.inventory_interval": 0.2,
+    "fake.vcpus": 2,
+    "fake.cpu_allocation_ratio": 1.0,
+}
+
+
+class Yard:
+    """What a test does to the cloud, as a user and as an auditor."""
+
+    def __init__(self, url: str, directory: Path, hosts: int, **options: object) -> None:
+        engine_ = engine.connect(url)
+        migrate.sync(engine_)
+        engine_.dispose()
+        self.conf = settings.read(None, {**BASICS, "database.connection": url, **options})
+        self.placement = PlacementService.from_conf(self.conf)
+        self.placement.start()
+        self.cloud = Cloud(self.conf, self.placement, directory, hosts)
+        headers = {"x-auth-token": "admin", "openstack-api-version": "compute 2.96"}
+        self.api = testing.TestClient(self.cloud.application(), headers=headers)
+        self.cloud.start()
+        wait_until(lambda: len(self.get("/v2.1/os-hypervisors")["hypervisors"]) == hosts, "the hosts", 30)
+        wait_until(lambda: self._providers() == hosts, "the inventories", 30)
+
+    def stop(self) -> None:
+        self.cloud.stop()
+        self.placement.stop()
+
+    def get(self, path: str) -> Any:
+        reply = self.api.simulate_get(path)
+        assert reply.status_code == 200, reply.text
+        return reply.json
+
+    def boot(self, count: int = 1, **fields: Any) -> list[str]:
+        images = self.api.simulate_get("/image/v2/images").json["images"]
+        image = next(found["id"] for found in images if "cirros" in found["name"])
+        server = {"name": "s", "flavorRef": "1", "imageRef": image, "networks": "auto", **fields}
+        known = {found["id"] for found in self.get("/v2.1/servers")["servers"]}
+        reply = self.api.simulate_post("/v2.1/servers", json={"server": {**server, "min_count": count}})
+        assert reply.status_code == 202, reply.text
+        return [found["id"] for found in self.get("/v2.1/servers")["servers"] if found["id"] not in known]
+
+    def server(self, uuid: str) -> Any:
+        return self.get(f"/v2.1/servers/{uuid}")["server"]
+
+    def delete(self, uuid: str) -> None:
+        assert self.api.simulate_delete(f"/v2.1/servers/{uuid}").status_code == 204
+
+    def await_status(self, uuids: list[str], *wanted: str) -> list[Any]:
+        def there() -> bool:
+            return all(self.server(uuid)["status"] in wanted for uuid in uuids)
+
+        wait_until(there, f"{wanted}", 30)
+        return [self.server(uuid) for uuid in uuids]
+
+    def await_gone(self, uuids: list[str]) -> None:
+        def gone() -> bool:
+            return all(self.api.simulate_get(f"/v2.1/servers/{uuid}").status_code == 404 for uuid in uuids)
+
+        wait_until(gone, "the servers to go", 30)
+
+    def await_rest(self) -> None:
+        """Until no operation is left to do."""
+
+        def resting() -> bool:
+            query = sa.select(sa.func.count()).where(operations.c.finished_at.is_(None))
+            with self.placement.database.read() as connection:
+                return bool(connection.execute(query).scalar_one() == 0)
+
+        wait_until(resting, "the ledger to be empty", 30)
+
+    def holders(self) -> set[str]:
+        """The consumers that hold anything in Placement."""
+        query = sa.select(consumers.c.uuid).join(allocations, allocations.c.consumer_id == consumers.c.id)
+        with self.placement.database.read() as connection:
+            return set(connection.execute(query).scalars())
+
+    def addressed(self) -> set[str]:
+        """The servers that have an address."""
+        with self.placement.database.read() as connection:
+            return set(connection.execute(sa.select(addresses.c.server_uuid)).scalars())
+
+    def _providers(self) -> int:
+        with self.placement.picture() as (fleet, _):
+            return sum(bool(fleet.inventory(slot)) for slot in fleet.slots())
+
+
+@pytest.fixture
+def yard(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Yard]]:
+    made: list[Yard] = []
+
+    def make(hosts: int = 2, **options: object) -> Yard:
+        made.append(Yard(database_url, tmp_path / "agents", hosts, **options))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.stop()
