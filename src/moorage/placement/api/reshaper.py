@@ -49,6 +49,7 @@ def reshape(service: PlacementService, call: Call) -> Reply:
 def _reshape(connection: Connection, bodies: dict[str, Any], wanted: list[Claim]) -> None:
     """First the union of old and new inventories, then the claims, then what shall be gone goes."""
     moved = []
+    providers.lock_all(connection, bodies)
     for uuid in sorted(bodies):
         provider = _locked(connection, uuid, bodies[uuid]["resource_provider_generation"])
         new = {name: Inventory.from_body(body) for name, body in bodies[uuid]["inventories"].items()}

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
+from moorage.db.among import among
 from moorage.db.tables.placement import allocations, providers
 from moorage.placement import feed
 from moorage.placement.errors import (
@@ -72,10 +73,10 @@ def lock(connection: Connection, uuid: str) -> Provider:
     return find(connection, uuid)
 
 
-def lock_ids(connection: Connection, ids: Iterable[int]) -> None:
-    """Lock several providers, always in the order of their ids so that no two transactions wait in a ring."""
-    query = sa.select(providers.c.id).where(providers.c.id.in_(sorted(ids))).order_by(providers.c.id)
-    connection.execute(query.with_for_update()).all()
+def lock_all(connection: Connection, uuids: Iterable[str]) -> None:
+    """Lock those that exist, in the order of their ids, so that no two transactions wait in a ring."""
+    query = sa.select(providers.c.id).where(among(connection, providers.c.uuid, uuids))
+    connection.execute(query.order_by(providers.c.id).with_for_update()).all()
 
 
 def touched(
@@ -181,9 +182,13 @@ def _new_parent(connection: Connection, parent_uuid: str, moved: list[int]) -> P
 
 
 def _lock_tree(connection: Connection, root_id: int) -> list[tuple[int, int | None]]:
+    """Lock all of a tree; again, if others hung something into it while we waited for their locks."""
     query = sa.select(providers.c.id, providers.c.parent_id).where(providers.c.root_id == root_id)
-    rows = connection.execute(query.order_by(providers.c.id).with_for_update())
-    return [(row.id, row.parent_id) for row in rows]
+    query = query.order_by(providers.c.id).with_for_update()
+    tree: list[tuple[int, int | None]] = []
+    while (found := [(row.id, row.parent_id) for row in connection.execute(query)]) != tree:
+        tree = found
+    return tree
 
 
 def _subtree(tree: list[tuple[int, int | None]], top: int) -> list[int]:
