@@ -59,6 +59,8 @@ def test_an_isolated_aggregate_is_open_only_to_those_that_ask_for_all_its_traits
     asking = from_flavor(uuid(1), flavor(**{"trait:CUSTOM_LICENSED": "required"}))
     assert ("member_of", f"!in:{OURS}") in licensed.narrow(request()).query(50)
     assert licensed.narrow(asking) == asking
+    stricter = IsolatedAggregates({OURS: frozenset({"CUSTOM_LICENSED", "CUSTOM_SECURE"})})
+    assert ("member_of", f"!in:{OURS}") in stricter.narrow(asking).query(50)
 
 
 def test_traits_of_the_image_are_required() -> None:
