@@ -208,7 +208,9 @@ def _has_address(connection: Connection, pattern: str, mark: str) -> Condition:
         path = sa.cast("$.*[*].addr", postgresql.JSONPATH)
         values = sa.func.jsonb_path_query(document, path).table_valued(sa.column("value", postgresql.JSONB))
         found = values.render_derived()
-        address: sa.ColumnElement[str] = found.c.value.op("#>>")(sa.literal_column("'{}'"))
+        address: sa.ColumnElement[str] = found.c.value.op("#>>", return_type=sa.Text())(
+            sa.literal_column("'{}'")
+        )
         return sa.exists().select_from(found).where(address.regexp_match(pattern), address.contains(mark))
     found = sa.func.json_tree(servers.c.addresses).table_valued("key", "value")
     address = found.c.value

@@ -1,0 +1,267 @@
+"""POST /servers/{id}/action, and the record that is kept of what was done."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from moorage.compute import actions
+from moorage.core.clock import utcnow
+from tests.functional.compute.servers.conftest import ABSENT, Cloud
+
+
+def act(cloud: Cloud, uuid: str, name: str, argument: Any = None, *, version: str = "2.96") -> None:
+    answer = cloud.alice.call("POST", f"/servers/{uuid}/action", {name: argument}, version=version)
+    assert answer.status_code == 202, answer.text
+
+
+def refused(cloud: Cloud, status: int, uuid: str, name: str, argument: Any = None) -> str:
+    return cloud.alice.refused(status, "POST", f"/servers/{uuid}/action", {name: argument})
+
+
+@pytest.fixture
+def running(cloud: Cloud) -> str:
+    uuid = cloud.alice.booted()
+    cloud.run(uuid)
+    cloud.woken.clear()
+    return uuid
+
+
+@pytest.mark.parametrize(
+    ("vm_state", "name", "argument", "task_state", "status"),
+    [
+        ("active", "os-stop", None, "powering-off", "ACTIVE"),
+        ("error", "os-stop", None, "powering-off", "ERROR"),
+        ("stopped", "os-start", None, "powering-on", "SHUTOFF"),
+        ("active", "reboot", {"type": "SOFT"}, "rebooting", "REBOOT"),
+        ("active", "reboot", {"type": "hard"}, "rebooting_hard", "HARD_REBOOT"),
+        ("stopped", "reboot", {"type": "HARD"}, "rebooting_hard", "HARD_REBOOT"),
+    ],
+)
+def test_power(
+    cloud: Cloud, running: str, vm_state: str, name: str, argument: Any, task_state: str, status: str
+) -> None:
+    cloud.run(running, vm_state=vm_state)
+    act(cloud, running, name, argument)
+    server = cloud.server(running)
+    assert (server.task_state, server.status) == (task_state, status)
+    kind = name.removeprefix("os-")
+    assert cloud.operations(running)[-1] == (kind, None)
+    assert cloud.woken == [1]
+    newest = cloud.alice.get(f"/servers/{running}/os-instance-actions")["instanceActions"][0]
+    assert newest["action"] == kind
+
+
+@pytest.mark.parametrize(
+    ("columns", "name", "argument", "words"),
+    [
+        (
+            {"vm_state": "stopped"},
+            "os-stop",
+            None,
+            "Cannot 'stop' instance {} while it is in vm_state stopped",
+        ),
+        ({}, "os-start", None, "Cannot 'start' instance {} while it is in vm_state active"),
+        (
+            {"task_state": "rebooting"},
+            "os-stop",
+            None,
+            "Cannot 'stop' instance {} while it is in task_state rebooting",
+        ),
+        (
+            {"vm_state": "stopped"},
+            "reboot",
+            {"type": "SOFT"},
+            "Cannot 'reboot' instance {} while it is in vm_state stopped",
+        ),
+        (
+            {"task_state": "deleting"},
+            "reboot",
+            {"type": "HARD"},
+            "Cannot 'reboot' instance {} while it is in task_state deleting",
+        ),
+        ({"host": None}, "os-stop", None, "Instance {} is not ready"),
+    ],
+)
+def test_the_state_must_allow_it(
+    cloud: Cloud, running: str, columns: dict[str, Any], name: str, argument: Any, words: str
+) -> None:
+    server = cloud.server(running)
+    cloud.run(running, **{"host": server.host, **columns})
+    before = cloud.server(running)
+    assert refused(cloud, 409, running, name, argument) == words.format(running)
+    assert cloud.server(running) == before
+    assert cloud.operations(running) == [("build", None)]
+    assert cloud.woken == []
+
+
+def test_a_hard_reboot_cuts_a_soft_one_short(cloud: Cloud, running: str) -> None:
+    act(cloud, running, "reboot", {"type": "SOFT"})
+    act(cloud, running, "reboot", {"type": "HARD"})
+    assert cloud.operations(running)[1:] == [("reboot", "cancelled"), ("reboot", None)]
+
+
+def test_a_locked_server_is_changed_by_administrators_only(cloud: Cloud, running: str) -> None:
+    act(cloud, running, "lock", {"locked_reason": "mine"})
+    shown = cloud.alice.get(f"/servers/{running}")["server"]
+    assert (shown["locked"], shown["locked_reason"]) == (True, "mine")
+    for name, argument in (("os-stop", None), ("reboot", {"type": "HARD"}), ("forceDelete", None)):
+        assert refused(cloud, 409, running, name, argument) == f"Instance {running} is locked"
+    assert cloud.alice.refused(409, "DELETE", f"/servers/{running}") == f"Instance {running} is locked"
+    metadata = {"metadata": {"a": "b"}}
+    cloud.alice.refused(409, "POST", f"/servers/{running}/metadata", metadata)
+    answer = cloud.admin.call("POST", f"/servers/{running}/action", {"os-stop": None})
+    assert answer.status_code == 202
+    act(cloud, running, "unlock")
+    shown = cloud.alice.get(f"/servers/{running}")["server"]
+    assert (shown["locked"], shown["locked_reason"]) == (False, None)
+
+
+def test_an_administrators_lock_is_opened_by_administrators(cloud: Cloud, running: str) -> None:
+    path = f"/servers/{running}/action"
+    assert cloud.admin.call("POST", path, {"lock": None}).status_code == 202
+    assert cloud.server(running).locked_by == "admin"
+    assert "unlock_override" in refused(cloud, 403, running, "unlock")
+    assert cloud.admin.call("POST", path, {"unlock": None}).status_code == 202
+    assert cloud.server(running).locked_by is None
+
+
+def test_reasons_for_a_lock_came_with_a_version(cloud: Cloud, running: str) -> None:
+    path, body = f"/servers/{running}/action", {"lock": {"locked_reason": ""}}
+    cloud.alice.refused(400, "POST", path, body, "2.73")
+    act(cloud, running, "lock", {"locked_reason": "ignored"}, version="2.72")
+    assert cloud.server(running).locked_reason is None
+
+
+def test_administrators_reset_states(cloud: Cloud, running: str) -> None:
+    act(cloud, running, "os-stop")
+    path = f"/servers/{running}/action"
+    assert "reset_state" in refused(cloud, 403, running, "os-resetState", {"state": "error"})
+    answer = cloud.admin.call("POST", path, {"os-resetState": {"state": "error"}})
+    assert answer.status_code == 202
+    server = cloud.server(running)
+    assert (server.vm_state, server.task_state) == ("error", None)
+    assert cloud.operations(running)[-1] == ("stop", "cancelled")
+    cloud.admin.refused(400, "POST", path, {"os-resetState": {"state": "stopped"}})
+
+
+def test_force_delete(cloud: Cloud, running: str) -> None:
+    act(cloud, running, "forceDelete")
+    assert cloud.server(running).task_state == "deleting"
+    assert cloud.operations(running)[-1] == ("delete", None)
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"pause": None}, 501),
+        ({"resize": {"flavorRef": "big"}}, 501),
+        ({"resetNetwork": None}, 410),
+        ({"addFloatingIp": {"address": "10.0.0.1"}}, 400),
+        ({"os-fly": None}, 400),
+        ({}, 400),
+        ({"os-start": None, "os-stop": None}, 400),
+        ([], 400),
+        ({"reboot": {}}, 400),
+        ({"reboot": {"type": "WARM"}}, 400),
+        ({"reboot": None}, 400),
+    ],
+)
+def test_what_the_cloud_does_not_offer(cloud: Cloud, running: str, body: Any, status: int) -> None:
+    before = cloud.server(running)
+    cloud.alice.refused(status, "POST", f"/servers/{running}/action", body)
+    assert cloud.server(running) == before
+
+
+def test_readers_only_read(cloud: Cloud, running: str) -> None:
+    for body in ({"os-stop": None}, {"lock": None}, {"forceDelete": None}):
+        cloud.rita.refused(403, "POST", f"/servers/{running}/action", body)
+
+
+# ---------------------------------------------------------------- the record
+
+
+def finish(cloud: Cloud, uuid: str, error: str | None = None) -> str:
+    """A step of the newest action ends; the id of its request."""
+
+    def write(connection: Any) -> str:
+        newest = actions.of_server(connection, cloud.server(uuid).id)[0]
+        actions.event(connection, newest.id, "compute_stop", host="host1", error=error)
+        actions.finish(connection, newest.id, error=error)
+        return newest.request_id
+
+    return cloud.database.transact(write)
+
+
+def test_who_sees_what_of_an_action(cloud: Cloud, running: str) -> None:
+    act(cloud, running, "os-stop")
+    path = f"/servers/{running}/os-instance-actions/{finish(cloud, running, 'it broke')}"
+    action = cloud.alice.get(path, "2.50")["instanceAction"]
+    assert "events" not in action
+    assert (action["action"], action["message"], action["user_id"]) == ("stop", "Error", "alice")
+    assert "updated_at" not in action
+    assert "updated_at" in cloud.alice.get(path, "2.58")["instanceAction"]
+    plain = {"event", "start_time", "finish_time", "result"}
+    [event] = cloud.alice.get(path, "2.51")["instanceAction"]["events"]
+    assert set(event) == plain
+    assert event["result"] == "Error"
+    [event] = cloud.alice.get(path, "2.62")["instanceAction"]["events"]
+    assert set(event) == plain | {"hostId"}
+    [event] = cloud.admin.get(path, "2.1")["instanceAction"]["events"]
+    assert set(event) == plain | {"traceback"}
+    [event] = cloud.admin.get(path, "2.84")["instanceAction"]["events"]
+    assert set(event) == plain | {"traceback", "host", "hostId", "details"}
+    assert (event["host"], event["details"]) == ("host1", "it broke")
+    cloud.alice.refused(404, "GET", f"/servers/{running}/os-instance-actions/req-{ABSENT}")
+
+
+def test_actions_come_in_pages(cloud: Cloud, running: str) -> None:
+    act(cloud, running, "lock")
+    act(cloud, running, "unlock")
+    path = f"/servers/{running}/os-instance-actions"
+    assert [one["action"] for one in cloud.alice.get(path)["instanceActions"]] == ["unlock", "lock", "create"]
+    page = cloud.alice.get(f"{path}?limit=2")
+    assert [one["action"] for one in page["instanceActions"]] == ["unlock", "lock"]
+    assert f"marker={page['instanceActions'][1]['request_id']}" in page["links"][0]["href"]
+    rest = cloud.alice.get(f"{path}?marker={page['instanceActions'][1]['request_id']}")
+    assert [one["action"] for one in rest["instanceActions"]] == ["create"]
+    assert len(cloud.alice.get(f"{path}?limit=1", "2.57")["instanceActions"]) == 3
+    later = (utcnow() + timedelta(minutes=5)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert cloud.alice.get(f"{path}?changes-since={later}", "2.58")["instanceActions"] == []
+    assert len(cloud.alice.get(f"{path}?changes-before={later}", "2.66")["instanceActions"]) == 3
+    cloud.alice.refused(400, "GET", f"{path}?changes-before={later}", version="2.65")
+    cloud.alice.refused(400, "GET", f"{path}?marker=req-{ABSENT}")
+    cloud.alice.refused(400, "GET", f"{path}?limit=many")
+
+
+def test_the_record_outlives_the_server(cloud: Cloud, running: str) -> None:
+    cloud.end(running)
+    path = f"/servers/{running}/os-instance-actions"
+    cloud.alice.refused(404, "GET", path, version="2.20")
+    assert len(cloud.alice.get(path, "2.21")["instanceActions"]) == 1
+    cloud.bob.refused(404, "GET", path)
+
+
+# ---------------------------------------------------------------- external events
+
+
+def test_each_event_gets_its_answer(cloud: Cloud, running: str) -> None:
+    waiting = cloud.alice.booted()
+    events = [
+        {"name": "network-changed", "server_uuid": running},
+        {"name": "network-changed", "server_uuid": ABSENT},
+        {"name": "network-vif-plugged", "server_uuid": waiting, "tag": "port"},
+        {"name": "power-update", "server_uuid": running},
+    ]
+    path = "/os-server-external-events"
+    answer = cloud.neutron.call("POST", path, {"events": events})
+    assert answer.status_code == 207
+    assert [event["code"] for event in answer.json["events"]] == [200, 404, 422, 400]
+    assert [event["status"] for event in answer.json["events"]] == ["completed", "failed", "failed", "failed"]
+    answer = cloud.neutron.call("POST", path, {"events": events[:1]})
+    assert answer.status_code == 200
+    cloud.alice.refused(403, "POST", path, {"events": events})
+    cloud.neutron.refused(400, "POST", path, {"events": []})
+    cloud.neutron.refused(400, "POST", path, {"events": events[3:]}, "2.75")
