@@ -22,8 +22,8 @@ from moorage.placement.wsgi import build
 
 commands = Commands(help="Run the Placement service under Granian.")
 
-STOP_SECONDS = 30
-"""A worker that has not finished its requests by then is killed."""
+STOP_SECONDS = 10
+"""A worker that has not ended by then is killed: Granian loses a signal that comes just as a worker gets ready."""
 
 
 @commands.command()
