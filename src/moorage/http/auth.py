@@ -7,6 +7,7 @@ import binascii
 import hashlib
 import hmac
 import logging
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ StartResponse = Callable[..., Any]
 Wsgi = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 _IDENTITY_HEADERS = ("HTTP_X_USER_ID", "HTTP_X_TENANT_ID", "HTTP_X_PROJECT_ID", "HTTP_X_DOMAIN_ID")
+_BCRYPT = re.compile(r"\$2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}")
 _TRUSTED_TOKENS = {"admin", "notused"}
 """`notused` is what keystoneauth's plug-in `none` sends."""
 
@@ -127,6 +129,9 @@ def read_password_file(path: Path) -> dict[str, bytes]:
     except OSError as error:
         raise ConfigError(f"[auth] basic_auth_file can't be read: {error}") from error
     users = dict(line.strip().split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
+    for user, stored in users.items():
+        if not _BCRYPT.fullmatch(stored):
+            raise ConfigError(f"[auth] basic_auth_file {path}: the password of {user} is not a bcrypt hash")
     return {user: stored.encode() for user, stored in users.items()}
 
 

@@ -8,6 +8,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
+from urllib.parse import quote
 
 from prometheus_client import Counter, Histogram
 
@@ -25,6 +26,8 @@ SECONDS = Histogram(
     ["service", "method"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+"""Counted by name; a caller could invent any number of others, each a time series of its own for ever."""
 _REQUEST_ID = re.compile(r"^req-[0-9a-fA-F-]{36}$")
 
 
@@ -59,15 +62,16 @@ class Entry:
         finally:
             seconds = time.perf_counter() - begun
             method = environ["REQUEST_METHOD"]
-            REQUESTS.labels(self._service, method, seen_status).inc()
-            SECONDS.labels(self._service, method).observe(seconds)
+            counted = method if method in _METHODS else "other"
+            REQUESTS.labels(self._service, counted, seen_status).inc()
+            SECONDS.labels(self._service, counted).observe(seconds)
             if LOG.isEnabledFor(logging.INFO):
                 query = environ.get("QUERY_STRING")
                 LOG.info(
                     '%s "%s %s%s" status: %s time: %.4f',
                     environ.get("REMOTE_ADDR", "-"),
                     method,
-                    environ.get("PATH_INFO", ""),
+                    quote(environ.get("PATH_INFO", ""), encoding="latin-1"),  # no line breaks in the log
                     f"?{query}" if query else "",
                     seen_status,
                     seconds,
