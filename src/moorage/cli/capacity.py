@@ -51,7 +51,8 @@ def capacity(
 
 def _show(found: Capacity, console: Console) -> None:
     bound = "" if found.exact else "at least "
-    console.print(f"[bold]{bound}{found.total} more[/] fit, on {found.trees} trees.")
+    trees = "1 tree" if found.trees == 1 else f"{found.trees} trees"
+    console.print(f"[bold]{bound}{found.total} more[/] fit, on {trees}.")
     if found.by_aggregate:
         table = Table("aggregate", "fit", box=box.SIMPLE_HEAD, pad_edge=False)
         for uuid, count in sorted(found.by_aggregate.items(), key=lambda pair: -pair[1]):

@@ -7,10 +7,12 @@ from moorage.cli.errors import Commands
 from moorage.cli.up import up
 from moorage.cli.why import why
 
-commands = Commands(help="A compute control plane that speaks the OpenStack APIs.")
+commands = Commands(help="A compute control plane that speaks the OpenStack APIs.\n\nExample: moorage up")
 commands.command()(up)
 
-placement = Commands(help="Ask a running Placement service.")
+placement = Commands(
+    help='Ask a running Placement service.\n\nExample: moorage placement why "resources=VCPU:4"'
+)
 placement.command()(why)
 placement.command()(capacity)
 commands.add_typer(placement, name="placement")

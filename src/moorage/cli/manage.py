@@ -14,7 +14,7 @@ from moorage.db import engine, migrate
 commands = Commands(
     help="Manage Moorage's database.\n\nExample: moorage-manage --config-file moorage.conf db sync"
 )
-database = Commands(help="The database's schema.")
+database = Commands(help="The database's schema.\n\nExample: moorage-manage db version --json")
 commands.add_typer(database, name="db")
 
 

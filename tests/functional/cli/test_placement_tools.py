@@ -82,7 +82,7 @@ def test_capacity_counts_per_aggregate(data: Path) -> None:
 def test_capacity_takes_a_flavor(data: Path) -> None:
     flavor = "vcpus=4,ram=8192,trait:HW_CPU_X86_AVX2=required"
     said = run("capacity", "--flavor-like", flavor, "--data", str(data)).stdout
-    assert "4 more fit, on 1 trees" in said
+    assert "4 more fit, on 1 tree." in said
 
 
 def test_a_cloud_is_found_by_name_like_in_any_client(data: Path) -> None:
