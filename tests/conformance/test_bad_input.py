@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 import schemathesis
@@ -25,6 +26,25 @@ from tests.support.wire import Wire
 SEED = int(os.environ.get("MOORAGE_SEED") or random.SystemRandom().getrandbits(32))
 JUNK = int(os.environ.get("MOORAGE_JUNK") or 3000)
 CASES_AN_OPERATION = 40
+
+GOOD_VALUES = {
+    "resources": "VCPU:1",
+    "resources1": "VCPU:1",
+    "required": "HW_CPU_X86_AVX2",
+    "member_of": PROVIDER,
+    "in_tree": PROVIDER,
+    "limit": "3",
+    "group_policy": "none",
+    "same_subtree": "1",
+    "root_required": "HW_CPU_X86_AVX2",
+    "name": "startswith:CUSTOM",
+    "uuid": PROVIDER,
+    "associated": "true",
+    "project_id": "p",
+    "user_id": "u",
+    "consumer_type": "INSTANCE",
+}
+BAD_VALUES = ("", "x", "-1", "VCPU:x", "!", "in:", "\0", "é", "9" * 30)
 
 OPENAPI = schemathesis.openapi.from_dict(describe(API))
 OPERATIONS = [
@@ -119,6 +139,23 @@ def test_described_requests(path: str, method: str, port: int, watch: Watch) -> 
         assert reply.status_code < 400 or not changed, f"{reply.status_code}, but something changed"
 
     send()
+
+
+@pytest.mark.parametrize("version", ["1.4", "1.24", "1.39"])
+@pytest.mark.parametrize("path", ["/allocation_candidates", "/resource_providers", "/usages", "/traits"])
+def test_repeated_parameters(path: str, version: str, port: int) -> None:
+    """A check that looks at one of two values is no check of the other."""
+    base = {"resources": "VCPU:1"} if path != "/usages" else {"project_id": "p"}
+    failed = []
+    with Wire(port) as wire:
+        for name, good in GOOD_VALUES.items():
+            for bad in BAD_VALUES:
+                for pair in ((bad, good), (good, bad)):
+                    pairs = [*base.items(), *((name, value) for value in pair)]
+                    reply = wire.get(f"{path}?{urlencode(pairs)}", version)
+                    if reply.status >= 500:
+                        failed.append(pairs)
+    assert failed == []
 
 
 @pytest.mark.timeout(600)
