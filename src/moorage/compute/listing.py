@@ -6,7 +6,7 @@ same in a cloud of a hundred servers and of a hundred thousand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -116,15 +116,26 @@ class Listing:
 
 
 def page(connection: Connection, listing: Listing) -> list[Server]:
+    return [from_row(row) for row in _rows(connection, listing, COLUMNS)]
+
+
+def brief_page(connection: Connection, listing: Listing) -> list[tuple[str, str]]:
+    """UUID and name only, which spares reading the rest."""
+    return [(row.uuid, row.name) for row in _rows(connection, listing, (servers.c.uuid, servers.c.name))]
+
+
+def _rows(
+    connection: Connection, listing: Listing, columns: Sequence[sa.Column[Any]]
+) -> Sequence[sa.Row[Any]]:
     if listing.limit == 0:
         return []
     keys = _sort_keys(listing.order)
-    query = sa.select(*COLUMNS).where(*_conditions(connection, listing)).limit(listing.limit)
+    query = sa.select(*columns).where(*_conditions(connection, listing)).limit(listing.limit)
     if listing.marker is not None:
         query = query.where(_after(connection, listing.marker, keys))
     query = query.order_by(*(key.desc() if descending else key.asc() for key, descending in keys))
     try:
-        return [from_row(row) for row in connection.execute(query)]
+        return connection.execute(query).all()
     except sa.exc.DataError as error:  # PostgreSQL's expressions differ a little from those that we checked
         raise ComputeError("Invalid regular expression in a filter.") from error
 

@@ -68,4 +68,4 @@ COLUMNS = tuple(servers.c[field.name] for field in fields(Server))
 
 
 def from_row(row: Row[Any]) -> Server:
-    return Server(**row._mapping)
+    return Server(*tuple(row))

@@ -69,8 +69,8 @@ class ServerView:
         """Something that another part of the cloud knows, which has no page at this version."""
         return {"id": identity, "links": links.of(self._call, collection, identity)[1:]}
 
-    def brief(self, server: Server) -> Json:
-        return {"id": server.uuid, "name": server.name, "links": self.links(server.uuid)}
+    def brief(self, uuid: str, name: str) -> Json:
+        return {"id": uuid, "name": name, "links": self.links(uuid)}
 
     def created(self, uuid: str, security_groups: Sequence[Json]) -> Json:
         return {

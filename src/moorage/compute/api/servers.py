@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import secrets
 import string
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection
 
@@ -16,12 +17,14 @@ from moorage.compute.api.endpoint import RULE, is_admin
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.server_views import ServerView
 from moorage.compute.creation import Made
+from moorage.compute.listing import Listing
 from moorage.compute.server import Server
 from moorage.compute.service import ComputeService
 from moorage.core.log import REQUEST_ID
 from moorage.http.call import Call
 from moorage.http.reply import Reply, no_content
 
+T = TypeVar("T")
 INDEX_ALL = f"{RULE}servers:index:get_all_tenants"
 DETAIL_ALL = f"{RULE}servers:detail:get_all_tenants"
 _PASSWORD_LETTERS = string.ascii_letters + string.digits
@@ -54,25 +57,27 @@ def lock(connection: Connection, call: Call) -> Server:
 def index(service: ComputeService, call: Call) -> Reply:
     """List servers."""
     view = ServerView(call)
-    found = _listed(service, call, INDEX_ALL)
-    return Reply(body=_page(service, call, [view.brief(server) for server in found], "servers"))
+    found = _listed(service, call, INDEX_ALL, listing.brief_page)
+    return Reply(body=_page(service, call, [view.brief(uuid, name) for uuid, name in found], "servers"))
 
 
 def detail(service: ComputeService, call: Call) -> Reply:
     """List servers with all that is known of them."""
     view = ServerView(call)
-    found = _listed(service, call, DETAIL_ALL)
+    found = _listed(service, call, DETAIL_ALL, listing.page)
     statuses = _host_statuses(service, view, found)
     shown = [view.full(server, statuses) for server in found]
     return Reply(body=_page(service, call, shown, "servers/detail"))
 
 
-def _listed(service: ComputeService, call: Call, all_tenants_rule: str) -> list[Server]:
+def _listed(
+    service: ComputeService, call: Call, all_tenants_rule: str, read: Callable[[Connection, Listing], list[T]]
+) -> list[T]:
     wanted = server_filters.read(service, call, all_tenants_rule)
     if wanted is None:
         return []
     with service.database.read() as connection:
-        return listing.page(connection, wanted)
+        return read(connection, wanted)
 
 
 def _page(service: ComputeService, call: Call, shown: list[dict[str, Any]], path: str) -> dict[str, Any]:
