@@ -22,13 +22,17 @@ Amounts = Mapping[str, Mapping[str, int]]
 
 class Board:
     def __init__(self, hosts: Mapping[str, HostState]) -> None:
-        self.hosts = hosts
+        self.hosts = dict(hosts)
         """By the node's UUID."""
         self.changed: list[str] = []
         """Nodes in the order in which something was taken there or given back."""
         self.standings: dict[tuple[int, Hashable], Standing] = {}
         """What the selector has worked out so far, by answer and kind of request."""
         self._taken: dict[tuple[str, str], int] = {}
+
+    def learn(self, hosts: Mapping[str, HostState]) -> None:
+        """Add what a wider answer brought; nodes that are known keep what the pass has counted."""
+        self.hosts = {**hosts, **self.hosts}
 
     def take(self, request: Request, node_uuid: str, amounts: Amounts) -> None:
         """Count a server as placed; `amounts` by resource class, by provider."""

@@ -93,6 +93,19 @@ def test_a_batch_takes_no_more_than_there_is() -> None:
     assert sorted(chosen) == sorted([f"host-{number}" for number in range(3)] * 2)
 
 
+def test_a_wider_answer_adds_nodes_and_forgets_nothing() -> None:
+    few = [Node(host(1, up=False)), Node(host(2), vcpus=2)]
+    found, board = cloud(few)
+    first = SELECTOR.select(request(1), found, board)
+    assert first.chosen is not None
+    board.take(request(1), uuid(2), first.chosen.allocations)
+    more = [*few, Node(host(3))]
+    board.learn({node.state.node_uuid: replace(node.state, servers=0, taken={}) for node in more})
+    wider, _ = cloud(more)
+    assert names(SELECTOR.select(request(2), wider, board)) == ["host-3"]
+    assert board.hosts[uuid(2)].servers == 1
+
+
 def test_room_that_is_given_back_is_free_again() -> None:
     found, board = cloud([Node(host(1), vcpus=2)])
     wanted = request()
