@@ -23,14 +23,16 @@ from moorage.placement.wsgi import build
 commands = Commands(help="Run the Placement service under Granian.")
 
 STOP_SECONDS = 10
-"""A worker that has not ended by then is killed: Granian loses a signal that comes just as a worker gets ready."""
+"""A worker that lives longer is killed: Granian loses a signal that comes just as a worker gets ready."""
 
 
 @commands.command()
 def serve(
     config_file: ConfigFiles = None,
     listen: Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)] = None,
-    port: Annotated[int | None, typer.Option(help="The port to listen on.", show_default=False)] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="The port to listen on.", show_default=False)
+    ] = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Processes that answer requests.", show_default=False)
     ] = None,
