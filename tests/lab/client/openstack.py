@@ -19,9 +19,15 @@ class ClientError(Exception):
 
 
 def openstack(clouds_file: Path, cloud: str, *arguments: str) -> Any:
-    """The decoded answer of one command; None for those that print nothing."""
+    """The decoded answer of a command; None if it printed nothing."""
+    printed = order(clouds_file, cloud, *arguments, "-f", "json")
+    return json.loads(printed) if printed.strip() else None
+
+
+def order(clouds_file: Path, cloud: str, *arguments: str) -> str:
+    """Run a command that has no answer to decode; what it printed all the same."""
     ran = subprocess.run(
-        [str(CLIENT.bin() / "openstack"), *arguments, "-f", "json"],
+        [str(CLIENT.bin() / "openstack"), *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -29,7 +35,7 @@ def openstack(clouds_file: Path, cloud: str, *arguments: str) -> Any:
     )
     if ran.returncode != 0:
         raise ClientError(ran.stderr)
-    return json.loads(ran.stdout) if ran.stdout.strip() else None
+    return ran.stdout
 
 
 def without_cloud(environment: os._Environ[str]) -> dict[str, str]:

@@ -219,6 +219,7 @@ QUOTAS: tuple[R, ...] = (
 )
 
 ABSENT: tuple[R, ...] = (
+    R("/os-aggregates", {"GET": E(absent.no_aggregates, f"{RULE}os-aggregates:index")}),
     *(R(path, dict.fromkeys(_METHODS, E(absent.gone))) for path in absent.GONE),
     *(R(path, dict.fromkeys(_METHODS, E(absent.elsewhere))) for path in absent.ELSEWHERE),
 )
