@@ -42,7 +42,7 @@ class Unavailable(Exception):
 
 @dataclass
 class RabbitMQ:
-    """A running broker. `restart` keeps the data, `stop` removes it."""
+    """A running broker. `end` and `kill` keep the data, `stop` removes it."""
 
     port: int
     home: Path
@@ -58,8 +58,12 @@ class RabbitMQ:
     def log(self) -> str:
         return "\n".join(path.read_text(errors="replace") for path in sorted(self.home.glob("log/*.log")))
 
+    def end(self) -> None:
+        """What an operator does before an upgrade."""
+        _end(self.broker, signal.SIGTERM)
+
     def kill(self) -> None:
-        """What a power cut does."""
+        """What a power cut does. A quorum queue whose only broker is killed may stay without a leader."""
         _end(self.broker, signal.SIGKILL)
 
     def start_again(self) -> None:

@@ -11,8 +11,8 @@ from prometheus_client import Counter
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import Heartbeat, NodeFacts, Result
-from moorage.conductor import ledger
+from moorage.bus.contract import BusError, Heartbeat, NodeFacts, Result, Task
+from moorage.conductor import ledger, sightings
 from moorage.conductor.ledger import Answer
 from moorage.core import uuids
 from moorage.core.clock import utcnow
@@ -28,9 +28,12 @@ RESULTS = Counter("moorage_conductor_results_total", "Results from agents.", ["k
 
 
 class Inbox:
-    def __init__(self, database: Database, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, wake: Callable[[], None], cast: Callable[[str, list[Task]], None]
+    ) -> None:
         self._database = database
         self._wake = wake
+        self._cast = cast
 
     def on_results(self, results: Sequence[Result]) -> None:
         answers = [
@@ -42,15 +45,22 @@ class Inbox:
         self._wake()
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        self._database.transact(lambda connection: _record(connection, heartbeat))
+        orders = self._database.transact(lambda connection: _record(connection, heartbeat))
+        if not orders:
+            return
+        try:
+            self._cast(heartbeat.host, orders)
+        except BusError as error:  # the agent says everything again, sooner or later
+            LOG.warning("host %s could not be told what to do: %s", heartbeat.host, error)
 
 
-def _record(connection: Connection, heartbeat: Heartbeat) -> None:
+def _record(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
+    """Write down what an agent says; answers with what it has to be told."""
     now = utcnow()
     said = {"version": heartbeat.version, "facts": heartbeat.facts, "seen_at": now}
     known = sa.and_(services.c.host == heartbeat.host, services.c.binary == AGENT_BINARY)
     updated = connection.execute(
-        sa.update(services).where(known).values(**said).returning(services.c.id)
+        sa.update(services).where(known).values(**said).returning(services.c.disabled)
     ).first()
     if updated is None:
         insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
@@ -59,6 +69,9 @@ def _record(connection: Connection, heartbeat: Heartbeat) -> None:
         LOG.info("host %s is here", heartbeat.host)
     if heartbeat.nodes is not None:
         _record_nodes(connection, heartbeat.host, heartbeat.nodes)
+    sightings.follow(connection, heartbeat.host, heartbeat.power)
+    disabled = updated is not None and updated.disabled
+    return sightings.orders(connection, heartbeat, disabled=disabled)
 
 
 def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFacts]) -> None:

@@ -82,7 +82,7 @@ class ConductorService:
             **{kind: Power(agents, kind).steps() for kind in ("start", "stop", "reboot")},
         }
         self.runner = Runner(database, steps, self._undo, threads=settings.threads, batch=settings.batch)
-        self._inbox = Inbox(database, self.runner.wake)
+        self._inbox = Inbox(database, self.runner.wake, bus.cast)
 
     def start(self) -> None:
         self._bus.receive(self._inbox.on_results, self._inbox.on_heartbeat)

@@ -13,6 +13,7 @@ from oslo_config import cfg
 from moorage.bus.contract import BusError, Heartbeat, NodeFacts, Result, Task
 from moorage.bus.messaging import MessagingAgentSide, MessagingConductorSide
 from moorage.bus.options import OPTIONS
+from moorage.bus.oslo import set_defaults
 from moorage.core import config, uuids
 from tests.support import rabbitmq
 from tests.support.processes import wait_until
@@ -134,25 +135,33 @@ def test_what_could_not_be_dealt_with_comes_again(conf: cfg.ConfigOpts) -> None:
     conductor.close()
 
 
-def test_the_broker_may_die_and_come_back(broker: RabbitMQ, conf: cfg.ConfigOpts) -> None:
+@pytest.mark.parametrize("queues", ["quorum", "classic"])
+def test_the_broker_may_die_and_come_back(broker: RabbitMQ, conf: cfg.ConfigOpts, queues: str) -> None:
+    """Quorum queues are for several brokers: one alone is ended, and killed only with classic queues."""
+    set_defaults(conf)
+    conf.set_override("rabbit_quorum_queue", queues == "quorum", group="oslo_messaging_rabbit")
     conductor, agent = MessagingConductorSide(conf), MessagingAgentSide(conf)
     tasks: list[Task] = []
     results: list[Result] = []
     agent.receive("host-1", tasks.extend)
     conductor.receive(results.extend, lambda _heartbeat: None)
     _wait_for_listeners(conductor, agent, "host-1", tasks, results)
-    broker.kill()
+    if queues == "quorum":
+        broker.end()
+    else:
+        broker.kill()
     begun = time.monotonic()
     with pytest.raises(BusError):
         conductor.cast("host-1", [task(1)])
+    late = MessagingAgentSide(conf)
     with pytest.raises(BusError):
-        MessagingAgentSide(conf).report([result(1)])
+        late.report([result(1)])
     assert time.monotonic() - begun < 20
     broker.start_again()
     wait_until(lambda: _cast(conductor, "host-1", 2) and task(2) in tasks, "tasks to flow again", 60)
     wait_until(lambda: _report(agent, 2) and result(2) in results, "results to flow again", 60)
-    agent.close()
-    conductor.close()
+    for side in (agent, late, conductor):
+        side.close()
 
 
 def test_it_is_quick_enough(conf: cfg.ConfigOpts) -> None:

@@ -1,0 +1,96 @@
+"""What agents see on their hosts, held against what should be there.
+
+A server's power state follows the machine's. A server that should not be on a host any more is discarded: the
+host was thought dead when its build went elsewhere or when it was deleted, and has come back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from prometheus_client import Counter
+from sqlalchemy.engine import Connection
+
+from moorage.bus.contract import DISCARD, SET_STATUS, Heartbeat, Task
+from moorage.compute.states import PowerNumber, VmState
+from moorage.core.clock import utcnow
+from moorage.db.among import among
+from moorage.db.tables.compute import operations, servers
+
+LOG = logging.getLogger(__name__)
+
+STRAYS = Counter("moorage_conductor_strays_total", "Servers found on hosts where they should not be.")
+_FOLLOWS = {
+    (VmState.ACTIVE.value, PowerNumber.SHUT_DOWN): VmState.STOPPED.value,
+    (VmState.STOPPED.value, PowerNumber.RUNNING): VmState.ACTIVE.value,
+}
+
+
+def orders(connection: Connection, heartbeat: Heartbeat, *, disabled: bool) -> list[Task]:
+    """What the agent has to be told, after what it said: `disabled` is what its host should be."""
+    return _status(heartbeat, disabled) + _discards(connection, heartbeat.host, heartbeat.power)
+
+
+def follow(connection: Connection, host: str, power: Mapping[str, int]) -> None:
+    """Write down the power states of the host's servers, but for those that an operation is at."""
+    if not power:
+        return
+    query = sa.select(servers.c.id, servers.c.uuid, servers.c.vm_state, servers.c.power_state).where(
+        among(connection, servers.c.uuid, list(power)),
+        servers.c.host == host,
+        servers.c.task_state.is_(None),
+        servers.c.deleted_at.is_(None),
+    )
+    for row in connection.execute(query).all():
+        seen = power[row.uuid]
+        vm_state = _FOLLOWS.get((row.vm_state, seen), row.vm_state)
+        if (vm_state, seen) == (row.vm_state, row.power_state):
+            continue
+        connection.execute(
+            sa.update(servers)
+            .where(servers.c.id == row.id, servers.c.task_state.is_(None), servers.c.vm_state == row.vm_state)
+            .values(vm_state=vm_state, power_state=seen, updated_at=utcnow())
+        )
+
+
+def _status(heartbeat: Heartbeat, disabled: bool) -> list[Task]:
+    """Tell an agent that has not heard it yet whether its host is disabled."""
+    if disabled == bool(heartbeat.facts.get("disabled", False)):
+        return []
+    return [Task(0, "", SET_STATUS, 0, "", {"disabled": disabled})]
+
+
+def _discards(connection: Connection, host: str, power: Mapping[str, int]) -> list[Task]:
+    """Servers that we know, but not as this host's; one that we don't know at all is not ours to end."""
+    present = [uuid for uuid, number in power.items() if number != PowerNumber.NONE]
+    if not present:
+        return []
+    newest = (
+        sa.select(sa.func.max(operations.c.id))
+        .where(operations.c.server_id == servers.c.id)
+        .correlate(servers)
+        .scalar_subquery()
+    )
+    query = (
+        sa.select(servers.c.uuid, servers.c.deleted_at, operations.c.id, operations.c.attempt)
+        .join_from(servers, operations, operations.c.id == newest)
+        .where(
+            among(connection, servers.c.uuid, present),
+            sa.or_(servers.c.deleted_at.is_not(None), servers.c.host.is_(None), servers.c.host != host),
+        )
+    )
+    found = [
+        _discard(uuid, operation_id, attempt, deleted=deleted_at is not None)
+        for uuid, deleted_at, operation_id, attempt in connection.execute(query)
+    ]
+    if found:
+        STRAYS.inc(len(found))
+        LOG.warning("host %s has %d servers that should not be there any more", host, len(found))
+    return found
+
+
+def _discard(uuid: str, operation_id: int, attempt: int, *, deleted: bool) -> Task:
+    """Newer than what brought the server there, older than an attempt that may bring it back there."""
+    return Task(operation_id, uuid, DISCARD, attempt if deleted else attempt - 1, "")
