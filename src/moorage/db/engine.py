@@ -9,6 +9,8 @@ import sqlalchemy as sa
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
+from moorage.core.config import ConfigError
+
 IMMEDIATE = "moorage_immediate"
 """Execution option: this transaction will write, so SQLite takes its write lock at once."""
 
@@ -26,9 +28,10 @@ _GIVE_UP = {
 
 
 def connect(url: str, *, pool_size: int = 10, sqlite_synchronous: str = "FULL") -> Engine:
-    if sa.make_url(url).get_backend_name() == "sqlite":
-        return _sqlite(url, pool_size, sqlite_synchronous)
-    return _postgresql(url, pool_size)
+    parsed = _parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        return _sqlite(parsed, pool_size, sqlite_synchronous)
+    return _postgresql(parsed, pool_size)
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Engine:
@@ -38,14 +41,27 @@ def from_conf(conf: cfg.ConfigOpts) -> Engine:
     )
 
 
-def _postgresql(url: str, pool_size: int) -> Engine:
-    given = sa.make_url(url).query
+def _parse(url: str) -> sa.URL:
+    """PostgreSQL is always reached with psycopg, whatever the URL names: it is the driver that we come with."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        parsed = sa.URL.create("nonsense")
+    match parsed.get_backend_name():
+        case "postgresql":
+            return parsed.set(drivername="postgresql+psycopg")
+        case "sqlite":
+            return parsed
+    raise ConfigError("[database] connection must be sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME")
+
+
+def _postgresql(url: sa.URL, pool_size: int) -> Engine:
     engine = sa.create_engine(
         url,
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_recycle=1800,
-        connect_args={name: value for name, value in _GIVE_UP.items() if name not in given},
+        connect_args={name: value for name, value in _GIVE_UP.items() if name not in url.query},
     )
 
     @sa.event.listens_for(engine, "checkin")
@@ -65,7 +81,7 @@ def _postgresql(url: str, pool_size: int) -> Engine:
     return engine
 
 
-def _sqlite(url: str, pool_size: int, synchronous: str) -> Engine:
+def _sqlite(url: sa.URL, pool_size: int, synchronous: str) -> Engine:
     engine = sa.create_engine(
         url,
         poolclass=sa.QueuePool,
