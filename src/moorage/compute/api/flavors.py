@@ -7,6 +7,7 @@ from typing import Any
 from moorage.compute import flavors
 from moorage.compute.api import links
 from moorage.compute.api.endpoint import RULE, is_admin, own_project
+from moorage.compute.api.numbers import bounded
 from moorage.compute.api.schema_types import MAX_INT, as_boolean
 from moorage.compute.flavors import Flavor, Listing
 from moorage.compute.service import ComputeService
@@ -69,7 +70,7 @@ def _which(asked: str | None) -> bool | None:
 
 def _least(asked: str | None, name: str) -> int:
     try:
-        return int(asked or 0)
+        return bounded(int(asked or 0))
     except ValueError as error:
         raise HttpError(400, f"Invalid {name} filter [{asked}]") from error
 

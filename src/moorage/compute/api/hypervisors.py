@@ -9,6 +9,7 @@ import msgspec
 
 from moorage.compute import hypervisors
 from moorage.compute.api import links
+from moorage.compute.api.numbers import row_number
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.hypervisors import Hypervisor
 from moorage.compute.service import ComputeService
@@ -65,9 +66,10 @@ def _list(service: ComputeService, call: Call, *, detailed: bool) -> Reply:
 def _marker(call: Call, marker: str | None) -> str | int | None:
     if marker is None or call.version >= (2, 53):
         return marker
-    if not marker.isdigit():
+    number = row_number(marker)
+    if number is None:
         raise HttpError(400, f"marker [{marker}] not found")
-    return int(marker)
+    return number
 
 
 def show(service: ComputeService, call: Call) -> Reply:
@@ -126,9 +128,10 @@ def _identity(call: Call) -> str | int:
         if not is_uuid_like(given):
             raise HttpError(400, f"Invalid uuid {given}")
         return given
-    if not given.isdigit():
+    number = row_number(given)
+    if number is None:
         raise HttpError(404, f"Hypervisor with ID '{given}' could not be found.")
-    return int(given)
+    return number
 
 
 def _id(call: Call, hypervisor: Hypervisor) -> str | int:

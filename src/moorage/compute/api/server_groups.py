@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute import quotas, server_groups
 from moorage.compute.api.endpoint import RULE, is_admin
+from moorage.compute.api.numbers import bounded
 from moorage.compute.server_groups import ANTI_AFFINITY, ServerGroup
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
@@ -30,7 +31,7 @@ def index(service: ComputeService, call: Call) -> Reply:
     limit = min(int(query.get("limit") or most), most) or most
     with service.database.snapshot() as connection:
         found = server_groups.listed(
-            connection, project_id, limit=limit, offset=int(query.get("offset") or 0)
+            connection, project_id, limit=limit, offset=bounded(int(query.get("offset") or 0))
         )
     return Reply(body={"server_groups": [_body(call, group) for group in found]})
 

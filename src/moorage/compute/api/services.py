@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from moorage.compute import services
+from moorage.compute.api.numbers import row_number
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.times import plain
 from moorage.compute.service import ComputeService
@@ -100,15 +101,7 @@ def _action(action: str, asked: dict[str, Any], call: Call) -> tuple[dict[str, A
 
 def delete(service: ComputeService, call: Call) -> Reply:
     """Forget a service that is gone for good."""
-    given = call.params["service_id"]
-    identity: str | int = given
-    if call.version >= (2, 53):
-        if not is_uuid_like(given):
-            raise HttpError(400, f"Invalid uuid {given}")
-    elif given.isdigit():
-        identity = int(given)
-    else:
-        raise HttpError(400, f"id must be an integer, not {given}")
+    identity = _identity(call)
 
     def forget(connection: Connection) -> list[str]:
         return services.delete(connection, services.find(connection, identity))
@@ -119,6 +112,18 @@ def delete(service: ComputeService, call: Call) -> Reply:
         except (PlacementUnavailableError, PlacementRefusedError) as error:
             LOG.warning("the provider of node %s stays: %s", node_uuid, error)
     return no_content()
+
+
+def _identity(call: Call) -> str | int:
+    given = call.params["service_id"]
+    if call.version >= (2, 53):
+        if not is_uuid_like(given):
+            raise HttpError(400, f"Invalid uuid {given}")
+        return given
+    number = row_number(given)
+    if number is None:
+        raise HttpError(400, f"id must be an integer, not {given}")
+    return number
 
 
 def _body(compute: ComputeService, call: Call, service: Service) -> dict[str, Any]:
