@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -42,20 +43,23 @@ class Action:
 
 def start(connection: Connection, server_id: int, action: str, origin: Origin) -> int:
     """Write down that something begins to be done to a server; the action's id."""
-    return start_many(connection, [server_id], action, origin)[server_id]
+    return start_many(connection, {server_id: origin}, action)[server_id]
 
 
-def start_many(connection: Connection, server_ids: list[int], action: str, origin: Origin) -> dict[int, int]:
+def start_many(connection: Connection, origins: Mapping[int, Origin], action: str) -> dict[int, int]:
     """As `start`, for several servers at once: the ids of the actions by server."""
-    common = {
-        "action": action,
-        "request_id": origin.request_id,
-        "user_id": origin.user_id,
-        "project_id": origin.project_id,
-    }
-    rows = [{"server_id": server_id, **common} for server_id in server_ids]
+    rows = [
+        {
+            "server_id": server_id,
+            "action": action,
+            "request_id": origin.request_id,
+            "user_id": origin.user_id,
+            "project_id": origin.project_id,
+        }
+        for server_id, origin in origins.items()
+    ]
     statement = sa.insert(actions).returning(actions.c.server_id, actions.c.id)
-    return dict(connection.execute(statement, rows).all())
+    return {row.server_id: row.id for row in connection.execute(statement, rows)}
 
 
 def event(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import secrets
 import string
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,12 +15,13 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute import actions, usage
 from moorage.compute.actions import Origin
-from moorage.compute.errors import ComputeError
-from moorage.compute.quotas import Limits
+from moorage.compute.errors import ComputeError, QuotaExceeded
+from moorage.compute.quotas import UNLIMITED, Limits
 from moorage.compute.states import TaskState, VmState
+from moorage.compute.usage import Room
 from moorage.conductor import ledger
 from moorage.core import uuids
-from moorage.db.tables.compute import server_groups, servers
+from moorage.db.tables.compute import server_group_members, server_groups, servers
 
 _ID_LETTERS = string.ascii_lowercase + string.digits
 _MAX_HOSTNAME = 63
@@ -65,22 +67,125 @@ class Bounds:
     group_members: int
 
 
-def create(connection: Connection, origin: Origin, wanted: Wanted, bounds: Bounds) -> Made:
-    user = None if bounds.user is None else (origin.user_id, bounds.user)
-    count = usage.take(
-        connection, origin.project_id, wanted.flavor, wanted.least, wanted.most, bounds.project, user
-    )
-    group_id = None if wanted.group is None else _lock_group(connection, wanted.group, origin.project_id)
+@dataclass(frozen=True)
+class Order:
+    """One request for one server or several."""
+
+    origin: Origin
+    wanted: Wanted
+    bounds: Bounds
+
+
+def create(connection: Connection, orders: Sequence[Order]) -> list[Made | ComputeError]:
+    """Make what independent orders want, each on its own merits: for each what was made, or why not."""
+    books = Books(connection)
+    for project_id in sorted({order.origin.project_id for order in orders}):
+        books.open(project_id)
+    outcomes: list[Made | ComputeError] = []
+    rows: list[tuple[Order, dict[str, Any]]] = []
+    for order in orders:
+        try:
+            count = books.enter(order)
+        except ComputeError as error:
+            outcomes.append(error)
+            continue
+        made, new = _rows(order, count)
+        outcomes.append(made)
+        rows += [(order, row) for row in new]
+    books.close()
+    if rows:
+        _insert(connection, rows, books)
+    return outcomes
+
+
+def _rows(order: Order, count: int) -> tuple[Made, list[dict[str, Any]]]:
     reservation_id = "r-" + "".join(secrets.choice(_ID_LETTERS) for _ in range(8))
-    rows = [_row(origin, wanted, reservation_id, index, count) for index in range(count)]
-    inserted = connection.execute(sa.insert(servers).returning(servers.c.id, servers.c.uuid), rows)
-    ids = {uuid: server_id for server_id, uuid in inserted}
-    if group_id is not None:
-        usage.join_group(connection, group_id, list(ids.values()), bounds.group_members)
-    action_ids = actions.start_many(connection, list(ids.values()), "create", origin)
-    for server_id, action_id in action_ids.items():
-        ledger.enqueue(connection, server_id, "build", {}, action_id)
-    return Made(reservation_id, [row["uuid"] for row in rows])
+    rows = [_row(order.origin, order.wanted, reservation_id, index, count) for index in range(count)]
+    return Made(reservation_id, [row["uuid"] for row in rows]), rows
+
+
+def _insert(connection: Connection, rows: list[tuple[Order, dict[str, Any]]], books: Books) -> None:
+    statement = sa.insert(servers).returning(servers.c.uuid, servers.c.id)
+    inserted = connection.execute(statement, [row for _, row in rows])
+    ids = {made.uuid: made.id for made in inserted}
+    origins = {ids[row["uuid"]]: order.origin for order, row in rows}
+    members = [
+        {"group_id": books.group_id(order.wanted.group), "server_id": ids[row["uuid"]]}
+        for order, row in rows
+        if order.wanted.group is not None
+    ]
+    if members:
+        connection.execute(sa.insert(server_group_members), members)
+    ledger.enqueue_first(connection, "build", actions.start_many(connection, origins, "create"))
+
+
+class Books:
+    """What projects, users and groups have, under lock, while orders are entered into it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._projects: dict[str, dict[str, int]] = {}
+        self._users: dict[tuple[str, str], dict[str, int]] = {}
+        self._groups: dict[str, _Group] = {}
+        self._entered: dict[str, Counter[str]] = {}
+
+    def open(self, project_id: str) -> None:
+        """Nobody else counts for this project until the transaction ends."""
+        self._projects[project_id] = usage.lock(self._connection, project_id)
+
+    def enter(self, order: Order) -> int:
+        """Count an order, or raise and count nothing; how many servers it gets."""
+        project_id, user_id = order.origin.project_id, order.origin.user_id
+        wanted, bounds = order.wanted, order.bounds
+        each = usage.of_one(wanted.flavor)
+        rooms = [Room(bounds.project, self._projects[project_id])]
+        if bounds.user is not None:
+            rooms.append(Room({**bounds.project, **bounds.user}, self._used_by(project_id, user_id)))
+        count = wanted.most
+        for room in rooms:
+            count = room.grant(each, wanted.least, count)
+        if wanted.group is not None:
+            self._group(wanted.group, project_id).join(count, bounds.group_members)
+        total = {name: amount * count for name, amount in each.items()}
+        for room in rooms:
+            for name, amount in total.items():
+                room.used[name] += amount
+        self._entered.setdefault(project_id, Counter()).update(total)
+        return count
+
+    def close(self) -> None:
+        """Write down what was entered."""
+        for project_id, total in self._entered.items():
+            usage.add(self._connection, project_id, total)
+
+    def group_id(self, uuid: str) -> int:
+        return self._groups[uuid].id
+
+    def _used_by(self, project_id: str, user_id: str) -> dict[str, int]:
+        key = (project_id, user_id)
+        if key not in self._users:
+            self._users[key] = usage.used_by(self._connection, project_id, user_id)
+        return self._users[key]
+
+    def _group(self, uuid: str, project_id: str) -> _Group:
+        if uuid not in self._groups:
+            self._groups[uuid] = _lock_group(self._connection, uuid, project_id)
+        group = self._groups[uuid]
+        if group.project_id != project_id:
+            raise _no_group(uuid)
+        return group
+
+
+@dataclass
+class _Group:
+    id: int
+    project_id: str
+    members: int
+
+    def join(self, count: int, limit: int) -> None:
+        if limit != UNLIMITED and self.members + count > limit:
+            raise QuotaExceeded("Quota exceeded, too many servers in group")
+        self.members += count
 
 
 def _row(origin: Origin, wanted: Wanted, reservation_id: str, index: int, count: int) -> dict[str, Any]:
@@ -121,7 +226,7 @@ def host_name_from(name: str, uuid: str, suffix: str = "") -> str:
     return f"{plain}{suffix}" if plain else f"Server-{uuid}"
 
 
-def _lock_group(connection: Connection, uuid: str, project_id: str) -> int:
+def _lock_group(connection: Connection, uuid: str, project_id: str) -> _Group:
     query = (
         sa.select(server_groups.c.id)
         .where(server_groups.c.uuid == uuid, server_groups.c.project_id == project_id)
@@ -129,5 +234,10 @@ def _lock_group(connection: Connection, uuid: str, project_id: str) -> int:
     )
     found = connection.execute(query).scalar_one_or_none()
     if found is None:
-        raise ComputeError(f"Instance group {uuid} could not be found.")
-    return int(found)
+        raise _no_group(uuid)
+    counted = sa.select(sa.func.count()).where(server_group_members.c.group_id == found)
+    return _Group(found, project_id, connection.execute(counted).scalar_one())
+
+
+def _no_group(uuid: str) -> ComputeError:
+    return ComputeError(f"Instance group {uuid} could not be found.")

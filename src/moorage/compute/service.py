@@ -5,10 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from oslo_config import cfg
 
+from moorage.compute import creation
+from moorage.compute.creation import Made, Order
 from moorage.db.database import Database
+from moorage.db.desk import Desk
 from moorage.images.contract import Images
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
@@ -46,6 +50,11 @@ class ComputeService:
     placement: PlacementClient
     wake: Callable[[], None] = lambda: None
     """Tells the conductor in this process, if there is one, that there is work."""
+
+    @cached_property
+    def creations(self) -> Desk[Order, Made]:
+        """Where requests for servers queue up to be written together."""
+        return Desk(self.database, creation.create)
 
     def healthy(self) -> bool:
         try:

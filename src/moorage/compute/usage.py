@@ -16,7 +16,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import QuotaExceeded
 from moorage.compute.quotas import UNLIMITED, Limits
-from moorage.db.tables.compute import quota_usage, server_group_members, servers
+from moorage.db.tables.compute import quota_usage, servers
 
 COUNTED = ("instances", "cores", "ram")
 
@@ -26,7 +26,16 @@ class Room:
     """The limits of a project, or of one user in it, and what is used of them."""
 
     limits: Limits
-    used: Mapping[str, int]
+    used: dict[str, int]
+
+    def grant(self, each: Mapping[str, int], least: int, most: int) -> int:
+        """How many of up to `most` servers of a size fit; fewer than `least` are refused."""
+        fitting = self.fitting(each)
+        if fitting is None or fitting >= most:
+            return most
+        if fitting < least:
+            raise self.refusal(each, least, most)
+        return fitting
 
     def fitting(self, each: Mapping[str, int]) -> int | None:
         """How many more servers of this size fit; None if nothing bounds them."""
@@ -59,48 +68,9 @@ def of_one(flavor: Mapping[str, Any]) -> dict[str, int]:
     return {"instances": 1, "cores": int(flavor["vcpus"]), "ram": int(flavor["ram"])}
 
 
-def take(
-    connection: Connection,
-    project_id: str,
-    flavor: Mapping[str, Any],
-    least: int,
-    most: int,
-    limits: Limits,
-    user: tuple[str, Limits] | None = None,
-) -> int:
-    """Count up to `most` servers against the quotas, and at the least `least`; how many were counted.
-
-    `user` is one with limits of their own; what they use is counted from their servers.
-    """
-    each = of_one(flavor)
-    rooms = [Room(limits, lock(connection, project_id))]
-    if user is not None:
-        user_id, user_limits = user
-        rooms.append(Room({**limits, **user_limits}, used_by(connection, project_id, user_id)))
-    count = most
-    for room in rooms:
-        fitting = room.fitting(each)
-        if fitting is not None and fitting < count:
-            if fitting < least:
-                raise room.refusal(each, least, most)
-            count = fitting
-    _add(connection, project_id, each, count)
-    return count
-
-
 def give_back(connection: Connection, project_id: str, flavor: Mapping[str, Any]) -> None:
     """A server is gone."""
-    _add(connection, project_id, of_one(flavor), -1)
-
-
-def join_group(connection: Connection, group_id: int, server_ids: list[int], limit: int) -> None:
-    """Put servers into a server group whose row the caller holds locked, unless it gets too large."""
-    query = sa.select(sa.func.count()).where(server_group_members.c.group_id == group_id)
-    members = connection.execute(query).scalar_one()
-    if limit != UNLIMITED and members + len(server_ids) > limit:
-        raise QuotaExceeded("Quota exceeded, too many servers in group")
-    rows = [{"group_id": group_id, "server_id": server_id} for server_id in server_ids]
-    connection.execute(sa.insert(server_group_members), rows)
+    add(connection, project_id, of_one(flavor), -1)
 
 
 def of_project(connection: Connection, project_id: str) -> dict[str, int]:
@@ -122,7 +92,8 @@ def lock(connection: Connection, project_id: str) -> dict[str, int]:
     return dict(zip(COUNTED, row, strict=True))
 
 
-def _add(connection: Connection, project_id: str, each: Mapping[str, int], count: int) -> None:
+def add(connection: Connection, project_id: str, each: Mapping[str, int], count: int = 1) -> None:
+    """Count servers of a size for a project that has used something before."""
     connection.execute(
         sa.update(quota_usage)
         .where(quota_usage.c.project_id == project_id)

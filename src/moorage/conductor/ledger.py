@@ -6,7 +6,7 @@ write is fenced by the lease, so a conductor that was thought dead can't undo wh
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -61,6 +61,16 @@ def enqueue(
         due_at=utcnow(),
     )
     return int(connection.execute(statement.returning(operations.c.id)).scalar_one())
+
+
+def enqueue_first(connection: Connection, kind: str, action_ids: Mapping[int, int]) -> None:
+    """Write down the first operation of each of several new servers, by their actions."""
+    now = utcnow()
+    rows = [
+        {"server_id": server_id, "kind": kind, "step": FIRST_STEP, "action_id": action_id, "due_at": now}
+        for server_id, action_id in action_ids.items()
+    ]
+    connection.execute(sa.insert(operations), rows)
 
 
 def cancel(connection: Connection, server_id: int) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from moorage.compute import usage
 from moorage.db.tables.compute import quotas
@@ -32,10 +33,12 @@ def set_quotas(user: User, project_id: str, query: str = "", **limits: Any) -> A
 
 def use(cloud: Cloud, project_id: str, servers: int) -> None:
     """Count servers against a project as a boot would."""
-    unbounded = dict.fromkeys(usage.COUNTED, usage.UNLIMITED)
-    cloud.database.transact(
-        lambda connection: usage.take(connection, project_id, FLAVOR, servers, servers, unbounded)
-    )
+
+    def count(connection: Connection) -> None:
+        usage.lock(connection, project_id)
+        usage.add(connection, project_id, usage.of_one(FLAVOR), servers)
+
+    cloud.database.transact(count)
 
 
 def test_what_is_shown_by_microversion(admin: User) -> None:

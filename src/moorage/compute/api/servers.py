@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute import creation, host_status, lifecycle, listing
+from moorage.compute import host_status, lifecycle, listing
 from moorage.compute import servers as domain
 from moorage.compute.actions import Origin
 from moorage.compute.api import links, server_body, server_filters
 from moorage.compute.api.endpoint import RULE, is_admin
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.server_views import ServerView
-from moorage.compute.creation import Made
+from moorage.compute.creation import Order
 from moorage.compute.listing import Listing
 from moorage.compute.server import Server
 from moorage.compute.service import ComputeService
@@ -109,12 +109,7 @@ def create(service: ComputeService, call: Call) -> Reply:
     body = call.json()
     asked = body["server"]
     wanted, bounds = server_body.read(service, call, body)
-    origin = origin_of(call)
-
-    def make(connection: Connection) -> Made:
-        return creation.create(connection, origin, wanted, bounds)
-
-    made = service.database.transact(make)
+    made = service.creations.submit(Order(origin_of(call), wanted, bounds))
     service.wake()
     if as_boolean(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": made.reservation_id})
