@@ -42,7 +42,7 @@ def from_conf(conf: cfg.ConfigOpts) -> Engine:
 
 
 def _parse(url: str) -> sa.URL:
-    """PostgreSQL is always reached with psycopg, whatever the URL names: it is the driver that we come with."""
+    """PostgreSQL is always reached with psycopg, the driver that we come with, whatever the URL names."""
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError:
