@@ -1,0 +1,65 @@
+"""`moorage-api`: the Compute API alone, under Granian, with as many workers as asked for."""
+
+from __future__ import annotations
+
+from moorage.cli import workers as granian
+from moorage.cli.cloud import IMAGE_PATH
+from moorage.cli.errors import Commands
+from moorage.cli.options import ConfigFiles
+from moorage.cli.workers import Listen, Port, Threads, Workers
+from moorage.compute.service import ComputeService, Settings
+from moorage.compute.wsgi import build
+from moorage.db import engine
+from moorage.db.database import Database
+from moorage.http.auth import Wsgi
+from moorage.images import wsgi as images_wsgi
+from moorage.images.catalogue import Catalogue
+from moorage.network.pool import PoolNetwork, PoolSettings
+from moorage.placement.client.connect import connect
+
+commands = Commands(help="Run the Compute API under Granian.")
+
+
+@commands.command()
+def serve(
+    config_file: ConfigFiles = None,
+    listen: Listen = None,
+    port: Port = None,
+    workers: Workers = None,
+    threads: Threads = None,
+) -> None:
+    """Run the Compute API until SIGTERM. A worker that dies is started again.
+
+    It needs the database and Placement ([placement_client]); conductors find what it writes by themselves.
+    What is not given here comes from [compute] in the configuration.
+
+    Example: moorage-api --config-file /etc/moorage/moorage.conf --listen 10.0.0.5 --workers 4
+    """
+    granian.serve(
+        f"{__name__}:worker",
+        "compute",
+        config_file,
+        listen=listen,
+        port=port,
+        workers=workers,
+        threads=threads,
+    )
+
+
+def worker() -> Wsgi:
+    """The application of one worker process."""
+    conf = granian.begin()
+    database = Database(engine.from_conf(conf))
+    catalogue = Catalogue(database)
+    service = ComputeService(
+        database=database,
+        settings=Settings.from_conf(conf),
+        images=catalogue,
+        network=PoolNetwork(database, PoolSettings.from_conf(conf)),
+        placement=connect(conf),
+    )
+    return build(conf, service, {IMAGE_PATH: images_wsgi.build(conf, catalogue)})
+
+
+def main() -> None:
+    commands()

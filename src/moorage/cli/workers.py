@@ -1,0 +1,82 @@
+"""A WSGI service under Granian: what `moorage-placement` and `moorage-api` have in common."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from granian import Granian
+from granian.constants import HTTPModes, Interfaces
+from granian.log import LogLevels
+from oslo_config import cfg
+
+from moorage.cli import authentication, settings
+from moorage.cli.errors import CommandError
+from moorage.core import log, metrics
+from moorage.db import engine, migrate
+
+STOP_SECONDS = 10
+"""A worker that lives longer is killed: Granian loses a signal that comes just as a worker gets ready."""
+
+Listen = Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)]
+Port = Annotated[
+    int | None, typer.Option(min=1, max=65535, help="The port to listen on.", show_default=False)
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes that answer requests.", show_default=False)
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads of each process.", show_default=False)]
+
+
+def serve(factory: str, group: str, config_file: Sequence[Path] | None, **given: str | int | None) -> None:
+    """Serve what `factory` ("module:function") makes, as the options of `group` and of the command say."""
+    metrics.share_among_workers()
+    overrides = {f"{group}.{name}": value for name, value in given.items() if value is not None}
+    conf = settings.read(config_file, overrides)
+    options = conf[group]
+    authentication.check(conf, options.listen)
+    if not settings.files(config_file):
+        raise CommandError(f"no configuration: give --config-file, or make {settings.DEFAULT_FILE}")
+    require_current_schema(conf)
+    # A worker reads its configuration by itself: all that it is given is the environment.
+    os.environ[settings.ENVIRONMENT] = os.pathsep.join(settings.files(config_file))
+    Granian(
+        factory,
+        factory=True,
+        address=options.listen,
+        port=options.port,
+        interface=Interfaces.WSGI,
+        http=HTTPModes.http1,
+        websockets=False,
+        workers=options.workers,
+        blocking_threads=options.threads,
+        respawn_failed_workers=True,
+        workers_kill_timeout=STOP_SECONDS,
+        log_level=LogLevels.warning,
+    ).serve()
+
+
+def begin() -> cfg.ConfigOpts:
+    """Called first by a factory, in a worker: the configuration that its parent was given."""
+    # A worker is forked with Granian's handlers of its parent, which would swallow the signal to stop if it
+    # came now; Granian sets the worker's own when the application is built.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    conf = settings.read()
+    log.set_up(conf.log.level)
+    return conf
+
+
+def require_current_schema(conf: cfg.ConfigOpts) -> None:
+    connected = engine.from_conf(conf)
+    found = migrate.version(connected)
+    connected.dispose()  # no worker may inherit the connection
+    if found != migrate.newest():
+        raise CommandError(
+            f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
+            "run `moorage-manage db sync`"
+        )
