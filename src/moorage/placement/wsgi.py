@@ -11,7 +11,8 @@ import os
 from oslo_config import cfg
 from oslo_middleware import cors
 
-from moorage.core import config
+from moorage.core import config, log
+from moorage.core import options as log_options
 from moorage.db import options as db_options
 from moorage.http import auth
 from moorage.http import options as http_options
@@ -26,7 +27,7 @@ from moorage.placement.api.versions import CACHING_SINCE, VERSIONS
 from moorage.placement.errors import PlacementError
 from moorage.placement.service import PlacementService
 
-OPTIONS = (db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS)
+OPTIONS = (log_options.OPTIONS, db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS)
 DEFAULT_FILE = "/etc/moorage/moorage.conf"
 _PUBLIC = frozenset({"", "/", "/openapi.json"})
 
@@ -61,5 +62,7 @@ def __getattr__(name: str) -> Wsgi:
     """Build `application` when a server asks for it, not when somebody imports the module."""
     if name != "application":
         raise AttributeError(name)
-    globals()["application"] = built = build(configuration())
+    conf = configuration()
+    log.set_up(conf.log.level)
+    globals()["application"] = built = build(conf)
     return built
