@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from moorage.cli.capacity import capacity
 from moorage.cli.errors import Commands
+from moorage.cli.explain import explain
 from moorage.cli.up import up
 from moorage.cli.why import why
 
 commands = Commands(help="A compute control plane that speaks the OpenStack APIs.\n\nExample: moorage up")
 commands.command()(up)
+commands.command()(explain)
 
 placement = Commands(
     help='Ask a running Placement service.\n\nExample: moorage placement why "resources=VCPU:4"'

@@ -1,4 +1,4 @@
-"""How the command line reaches a running Placement service: as any OpenStack client does.
+"""How the command line reaches a running service: as any OpenStack client does.
 
 A cloud is named with `--cloud` or `OS_CLOUD`, or described by the other `OS_…` variables. Without either, the
 `clouds.yaml` that `moorage up` left in its data directory is used, so that nothing has to be set for it.
@@ -7,6 +7,7 @@ A cloud is named with `--cloud` or `OS_CLOUD`, or described by the other `OS_…
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -15,24 +16,34 @@ from keystoneauth1.adapter import Adapter
 
 from moorage.cli.errors import CommandError
 
-MICROVERSION = "placement 1.39"
+
+class Service(StrEnum):
+    """Which of the cloud's services is asked; the value is its microversion header."""
+
+    PLACEMENT = "placement 1.39"
+    COMPUTE = "compute 2.96"
+
+    @property
+    def type(self) -> str:
+        return self.split()[0]
 
 
-def ask(path: str, query: str, cloud: str | None, data: Path) -> bytes:
+def ask(path: str, query: str, cloud: str | None, data: Path, service: Service = Service.PLACEMENT) -> bytes:
     """The service's answer as it sent it; its refusal becomes a sentence."""
+    name = service.type.capitalize()
     try:
-        answer = _placement(cloud, data).get(
-            f"{path}?{query}", headers={"OpenStack-API-Version": MICROVERSION}, raise_exc=False
+        answer = _adapter(cloud, data, service).get(
+            f"{path}?{query}", headers={"OpenStack-API-Version": service.value}, raise_exc=False
         )
     except exceptions.ClientException as error:
-        raise CommandError(f"Placement can't be reached: {error}") from error
+        raise CommandError(f"{name} can't be reached: {error}") from error
     if answer.status_code >= 400:
-        raise CommandError(_reason(answer))
+        raise CommandError(f"{name} answered {answer.status_code}: {_reason(answer)}")
     content: bytes = answer.content
     return content
 
 
-def _placement(cloud: str | None, data: Path) -> Adapter:
+def _adapter(cloud: str | None, data: Path, service: Service) -> Adapter:
     from openstack import config  # half a second to import, which only these commands should pay
     from openstack.exceptions import ConfigException
 
@@ -49,16 +60,18 @@ def _placement(cloud: str | None, data: Path) -> Adapter:
         raise CommandError(str(error)) from error
     return Adapter(
         region.get_session(),
-        service_type="placement",
-        interface=region.get_interface("placement"),
-        region_name=region.get_region_name("placement"),
-        endpoint_override=region.get_endpoint("placement"),
+        service_type=service.type,
+        interface=region.get_interface(service.type),
+        region_name=region.get_region_name(service.type),
+        endpoint_override=region.get_endpoint(service.type),
     )
 
 
 def _reason(answer: Any) -> str:
+    """Placement says `errors`, Compute the kind of the refusal; both have a sentence in it."""
     try:
-        detail = answer.json()["errors"][0]["detail"]
-    except (ValueError, LookupError, TypeError):
+        body = answer.json()
+        detail = body["errors"][0]["detail"] if "errors" in body else next(iter(body.values()))["message"]
+    except (ValueError, LookupError, TypeError, AttributeError):
         detail = answer.text
-    return f"Placement answered {answer.status_code}: {' '.join(detail.split())}"
+    return " ".join(detail.split())
