@@ -19,9 +19,6 @@ DEFAULT_CLASS = "default"
 _CLASS = "class:"
 """Classes are kept with the projects; no project's id has a colon."""
 
-PER_USER = frozenset({"key_pairs"})
-"""Counted for a user whatever the project, so a project's usage of it is zero."""
-
 Limits = Mapping[str, int]
 
 
@@ -46,6 +43,21 @@ def of_user(connection: Connection, configured: Limits, project_id: str, user_id
 def own_limits(connection: Connection, project_id: str, user_id: str) -> dict[str, int]:
     """Only those that were set for this user."""
     return _stored(connection, project_id, user_id)
+
+
+def in_force(
+    connection: Connection, configured: Limits, project_id: str, user_id: str
+) -> tuple[dict[str, int], dict[str, int]]:
+    """What `of_project` and `own_limits` say, in one look: each boot asks for both."""
+    default = _CLASS + DEFAULT_CLASS
+    query = sa.select(quotas.c.project_id, quotas.c.user_id, quotas.c.resource, quotas.c.bound).where(
+        quotas.c.project_id.in_((default, project_id)), quotas.c.user_id.in_(("", user_id))
+    )
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    for row in connection.execute(query):
+        found.setdefault((row.project_id, row.user_id), {})[row.resource] = row.bound
+    project = {**configured, **found.get((default, ""), {}), **found.get((project_id, ""), {})}
+    return project, found.get((project_id, user_id), {}) if user_id else {}
 
 
 def _stored(connection: Connection, owner: str, user_id: str) -> dict[str, int]:

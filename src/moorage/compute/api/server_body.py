@@ -168,8 +168,7 @@ def _public_key(connection: Connection, call: Call, name: str | None) -> str | N
 
 def _bounds(connection: Connection, service: ComputeService, call: Call) -> Bounds:
     project_id, user_id = call.caller.project_id or "", call.caller.user_id or ""
-    project = quotas.of_project(connection, service.settings.quotas, project_id)
-    own = quotas.own_limits(connection, project_id, user_id)
+    project, own = quotas.in_force(connection, service.settings.quotas, project_id, user_id)
     return Bounds(project, own or None, {**project, **own}["server_group_members"])
 
 
