@@ -7,7 +7,10 @@ import bcrypt
 import yaml
 
 from moorage.cli import credentials
+from moorage.cli.credentials import Endpoints
 from moorage.http.auth import read_password_file
+
+ENDPOINTS = Endpoints(placement="http://127.0.0.1:8778", compute="http://127.0.0.1:8774")
 
 
 def test_generated_credentials_outlive_a_restart(tmp_path: Path) -> None:
@@ -34,7 +37,7 @@ def test_nobody_else_may_read_the_secrets(tmp_path: Path) -> None:
 
 def test_clouds_yaml_says_how_to_log_in(tmp_path: Path) -> None:
     made = credentials.of_directory(tmp_path)
-    cloud = yaml.safe_load(credentials.clouds_yaml("http://127.0.0.1:8778", made))["clouds"]["moorage"]
+    cloud = yaml.safe_load(credentials.clouds_yaml(ENDPOINTS, made))["clouds"]["moorage"]
     assert cloud["auth_type"] == "http_basic"
     assert cloud["auth"] == {
         "endpoint": "http://127.0.0.1:8778",
@@ -43,7 +46,13 @@ def test_clouds_yaml_says_how_to_log_in(tmp_path: Path) -> None:
     }
 
 
+def test_clouds_yaml_names_both_services() -> None:
+    cloud = yaml.safe_load(credentials.clouds_yaml(ENDPOINTS, None))["clouds"]["moorage"]
+    assert cloud["auth"]["endpoint"] == ENDPOINTS.placement
+    assert cloud["compute_endpoint_override"] == f"{ENDPOINTS.compute}/v2.1"
+
+
 def test_clouds_yaml_without_authentication_holds_no_secret() -> None:
-    cloud = yaml.safe_load(credentials.clouds_yaml("http://127.0.0.1:8778", None))["clouds"]["moorage"]
+    cloud = yaml.safe_load(credentials.clouds_yaml(ENDPOINTS, None))["clouds"]["moorage"]
     assert cloud["auth_type"] == "none"
     assert cloud["auth"] == {"endpoint": "http://127.0.0.1:8778"}
