@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -109,10 +109,12 @@ class Cloud:
 
 
 @contextmanager
-def cloud_on(url: str, overrides: dict[str, object] | None = None) -> Iterator[Cloud]:
+def cloud_on(
+    url: str, overrides: dict[str, object] | None = None, files: Sequence[str] = ()
+) -> Iterator[Cloud]:
     """All but conductors and agents: what a request writes stays as it was written."""
     settings = {"database.connection": url, "auth.strategy": "none", **(overrides or {})}
-    conf = config.read([], _AREAS, settings)
+    conf = config.read(files, _AREAS, settings)
     connected = engine.from_conf(conf)
     migrate.sync(connected)
     database = Database(connected)

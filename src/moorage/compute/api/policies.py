@@ -22,6 +22,11 @@ PERSONAS: tuple[policy.RuleDefault, ...] = (
         "role:reader and project_id:%(project_id)s",
         "Somebody who may see what the project has.",
     ),
+    policy.RuleDefault(
+        "project_manager_api",
+        "role:manager and project_id:%(project_id)s",
+        "Somebody who looks after the project.",
+    ),
     policy.RuleDefault("service_api", "role:service", "Another service of the cloud."),
     policy.RuleDefault(
         "project_member_or_admin", "rule:project_member_api or rule:context_is_admin", "Changes in a project."
@@ -30,7 +35,18 @@ PERSONAS: tuple[policy.RuleDefault, ...] = (
         "project_reader_or_admin", "rule:project_reader_api or rule:context_is_admin", "Reads in a project."
     ),
     policy.RuleDefault(
+        "project_manager_or_admin",
+        "rule:project_manager_api or rule:context_is_admin",
+        "What a project's members may not all do.",
+    ),
+    policy.RuleDefault(
         "service_or_admin", "rule:service_api or rule:context_is_admin", "What services tell each other."
+    ),
+    policy.RuleDefault("admin_api", "rule:context_is_admin", "The older name, for policy files that use it."),
+    policy.RuleDefault(
+        "admin_or_owner",
+        "rule:context_is_admin or project_id:%(project_id)s",
+        "The older persona, for policy files that use it.",
     ),
 )
 

@@ -20,6 +20,7 @@ from moorage.compute.api.schema_types import (
     wrapped,
 )
 from moorage.compute.flavors import SORTABLE
+from moorage.compute.server_groups import AFFINITY, ANTI_AFFINITY, SOFT_AFFINITY, SOFT_ANTI_AFFINITY
 from moorage.http.schema import Schema, VersionedSchema
 
 # ---------------------------------------------------------------- flavors
@@ -148,8 +149,8 @@ SHOW_HYPERVISOR = VersionedSchema({(2, 1): tolerant({}), (2, 53): closed({"with_
 
 # ---------------------------------------------------------------- server groups
 
-_HARD = ["anti-affinity", "affinity"]
-_POLICIES = [*_HARD, "soft-anti-affinity", "soft-affinity"]
+_HARD = [ANTI_AFFINITY, AFFINITY]
+_POLICIES = [*_HARD, SOFT_ANTI_AFFINITY, SOFT_AFFINITY]
 
 
 def _group_before_2_64(policies: list[str]) -> Json:
