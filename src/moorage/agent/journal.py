@@ -128,6 +128,11 @@ class Journal:
                 [(result.server_uuid, result.operation_id, result.attempt) for result in results],
             )
 
+    def newest_operations(self) -> dict[str, int]:
+        """By server, the last operation that we heard of."""
+        with self._lock:
+            return dict(self._file.execute("SELECT server, operation FROM tasks").fetchall())
+
     def forget(self, seconds: float) -> int:
         """Drop the memory of servers that were destroyed so long ago that nothing of them is on its way."""
         with self._transaction() as file:

@@ -13,7 +13,7 @@ from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
 from moorage.agent.periodic import Periodic
 from moorage.agent.tracker import Tracker
-from moorage.bus.contract import SET_STATUS, AgentSide, BusError, Heartbeat, NodeFacts, Task
+from moorage.bus.contract import SET_STATUS, AgentSide, BusError, Heartbeat, NodeFacts, Sighting, Task
 from moorage.core.clock import utcnow
 from moorage.drivers.contract import NO_STATE, Driver
 from moorage.placement.client.contract import PlacementClient
@@ -122,13 +122,17 @@ class AgentService:
             NodeFacts(uuid=node.uuid, name=node.name, hypervisor_type=node.hypervisor_type, facts=node.facts)
             for node in self._driver.nodes()
         ]
+        operations = self._journal.newest_operations()  # before we look: then what we see is not older
         power = self._power_now()
         heartbeat = Heartbeat(
             host=self._settings.host,
             version=VERSION,
             facts={**self._facts, "disabled": self._tracker.disabled},
             nodes=nodes if nodes != self._said_nodes else None,
-            power=_differences(self._said_power, power),
+            sightings={
+                uuid: Sighting(number, operations.get(uuid, 0))
+                for uuid, number in _differences(self._said_power, power).items()
+            },
         )
         try:
             self._bus.beat(heartbeat)

@@ -58,6 +58,15 @@ class NodeFacts(msgspec.Struct, frozen=True):
     facts: dict[str, Any] = {}
 
 
+class Sighting(msgspec.Struct, frozen=True):
+    """What an agent saw of a server."""
+
+    power: int
+    """As the API numbers it; 0 if the server is not here any more."""
+    operation_id: int = 0
+    """The newest operation that the agent had heard of when it looked: after a newer one, this is no news."""
+
+
 class Heartbeat(msgspec.Struct, frozen=True):
     """An agent's sign of life."""
 
@@ -66,9 +75,9 @@ class Heartbeat(msgspec.Struct, frozen=True):
     facts: dict[str, Any] = {}
     nodes: list[NodeFacts] | None = None
     """All nodes of the host when they changed since the last one, else None."""
-    power: dict[str, int] = {}
-    """Power states that changed since the last one, by the server's UUID, all of them after a start; 0 for
-    one that is not here any more. A server that should not be here is a reason to send `discard`."""
+    sightings: dict[str, Sighting] = {}
+    """Servers whose power state changed since the last one, by UUID; all of them after a start. A server
+    that should not be here is a reason to send `discard`."""
 
 
 class ConductorSide(Protocol):

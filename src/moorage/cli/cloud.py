@@ -9,6 +9,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.agent.journal import Journal
 from moorage.agent.service import AgentService, AgentSettings
+from moorage.bus import notifications
 from moorage.bus.local import LocalBus
 from moorage.compute import flavors
 from moorage.compute import wsgi as compute_wsgi
@@ -46,7 +47,12 @@ class Cloud:
         self._catalogue = Catalogue(self._database)
         bus = LocalBus()
         self._conductor = ConductorService(
-            self._database, ConductorSettings.from_conf(conf), bus.conductor_side(), network, client
+            self._database,
+            ConductorSettings.from_conf(conf),
+            bus.conductor_side(),
+            network,
+            client,
+            notifications.from_conf(conf),
         )
         self._compute = ComputeService(
             database=self._database,

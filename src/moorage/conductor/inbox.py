@@ -69,7 +69,7 @@ def _record(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
         LOG.info("host %s is here", heartbeat.host)
     if heartbeat.nodes is not None:
         _record_nodes(connection, heartbeat.host, heartbeat.nodes)
-    sightings.follow(connection, heartbeat.host, heartbeat.power)
+    sightings.follow(connection, heartbeat.host, heartbeat.sightings)
     disabled = updated is not None and updated.disabled
     return sightings.orders(connection, heartbeat, disabled=disabled)
 

@@ -21,6 +21,7 @@ from prometheus_client import Counter, Histogram
 from moorage.compute import actions
 from moorage.conductor import ledger
 from moorage.conductor.ledger import Checkpoint, Ending
+from moorage.conductor.notices import Notices
 from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
 from moorage.db.among import among
@@ -47,9 +48,17 @@ _MOST_TRIES = 8
 
 class Runner:
     def __init__(
-        self, database: Database, steps: Steps, undo: Step, *, threads: int = 2, batch: int = 64
+        self,
+        database: Database,
+        steps: Steps,
+        undo: Step,
+        notices: Notices,
+        *,
+        threads: int = 2,
+        batch: int = 64,
     ) -> None:
         self._database = database
+        self._notices = notices
         self._steps = steps
         self._undo = undo
         self._batch = batch
@@ -115,6 +124,7 @@ class Runner:
     def _run_steps(self, works: Sequence[Work]) -> None:
         groups: dict[tuple[str, str], list[Work]] = defaultdict(list)
         for work in works:
+            self._notices.begun(work)
             groups[work.operation.kind, work.operation.step].append(work)
         for (kind, step), group in groups.items():
             STEPS.labels(kind, step).inc(len(group))
@@ -171,6 +181,7 @@ class Runner:
         for work in works:
             if work.operation.id in mine and work.outcome is not None:
                 ENDED.labels(work.operation.kind, work.outcome).inc()
+                self._notices.ended(work)
         return [
             work.operation
             for work in works

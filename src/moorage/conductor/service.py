@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from oslo_config import cfg
 
 from moorage.bus.contract import ConductorSide
+from moorage.bus.notifications import Notifications, Silence
 from moorage.conductor.agents import Agents
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.inbox import Inbox
+from moorage.conductor.notices import Notices
 from moorage.conductor.operations.build import Build
 from moorage.conductor.operations.delete import Delete
 from moorage.conductor.operations.power import Power
@@ -21,6 +23,7 @@ from moorage.conductor.work import Work
 from moorage.db.database import Database
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
+from moorage.scheduler import options as scheduler_options
 from moorage.scheduler.settings import Settings as SchedulerSettings
 
 LOG = logging.getLogger(__name__)
@@ -30,7 +33,7 @@ LOG = logging.getLogger(__name__)
 class Settings:
     max_attempts: int
     pending_timeout: int
-    candidates: int
+    scheduler: SchedulerSettings
     threads: int
     batch: int
     service_down_time: int
@@ -41,7 +44,7 @@ class Settings:
         return cls(
             max_attempts=conf.scheduler.max_attempts,
             pending_timeout=conf.scheduler.pending_timeout,
-            candidates=conf.scheduler.candidates,
+            scheduler=scheduler_options.settings(conf),
             threads=conf.conductor.threads,
             batch=conf.conductor.batch,
             service_down_time=conf.compute.service_down_time,
@@ -57,15 +60,17 @@ class ConductorService:
         bus: ConductorSide,
         network: Network,
         placement: PlacementClient,
+        notifications: Notifications | None = None,
     ) -> None:
         self._bus = bus
+        self._notifications = notifications or Silence()
         self._network = network
         hosts = Hosts(database, down_after=settings.service_down_time, default_zone=settings.default_zone)
         self._placer = Placer(
             database,
             hosts,
             placement,
-            SchedulerSettings(max_candidates=settings.candidates, max_attempts=settings.max_attempts),
+            settings.scheduler,
             default_zone=settings.default_zone,
         )
         agents = Agents(bus)
@@ -81,7 +86,14 @@ class ConductorService:
             "delete": Delete(database, agents, hosts, network, placement).steps(),
             **{kind: Power(agents, kind).steps() for kind in ("start", "stop", "reboot")},
         }
-        self.runner = Runner(database, steps, self._undo, threads=settings.threads, batch=settings.batch)
+        self.runner = Runner(
+            database,
+            steps,
+            self._undo,
+            Notices(self._notifications),
+            threads=settings.threads,
+            batch=settings.batch,
+        )
         self._inbox = Inbox(database, self.runner.wake, bus.cast)
 
     def start(self) -> None:
@@ -91,6 +103,7 @@ class ConductorService:
     def stop(self) -> None:
         self.runner.stop()
         self._bus.close()
+        self._notifications.close()
 
     def _undo(self, fenced: Sequence[Work]) -> None:
         """A build was cancelled under us: what this step has just claimed must go."""

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import DISCARD, SET_STATUS, Heartbeat, Task
+from moorage.bus.contract import DISCARD, SET_STATUS, Heartbeat, Sighting, Task
 from moorage.compute.states import PowerNumber, VmState
 from moorage.core.clock import utcnow
 from moorage.db.among import among
@@ -26,33 +26,42 @@ _FOLLOWS = {
     (VmState.ACTIVE.value, PowerNumber.SHUT_DOWN): VmState.STOPPED.value,
     (VmState.STOPPED.value, PowerNumber.RUNNING): VmState.ACTIVE.value,
 }
+_NEWEST = (
+    sa.select(sa.func.max(operations.c.id))
+    .where(operations.c.server_id == servers.c.id)
+    .correlate(servers)
+    .scalar_subquery()
+)
+"""A server's newest operation."""
 
 
 def orders(connection: Connection, heartbeat: Heartbeat, *, disabled: bool) -> list[Task]:
     """What the agent has to be told, after what it said: `disabled` is what its host should be."""
-    return _status(heartbeat, disabled) + _discards(connection, heartbeat.host, heartbeat.power)
+    return _status(heartbeat, disabled) + _discards(connection, heartbeat.host, heartbeat.sightings)
 
 
-def follow(connection: Connection, host: str, power: Mapping[str, int]) -> None:
-    """Write down the power states of the host's servers, but for those that an operation is at."""
-    if not power:
+def follow(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> None:
+    """Write down the power states of the host's servers, unless an operation is at them or was since."""
+    if not seen:
         return
-    query = sa.select(servers.c.id, servers.c.uuid, servers.c.vm_state, servers.c.power_state).where(
-        among(connection, servers.c.uuid, list(power)),
+    query = sa.select(
+        servers.c.id, servers.c.uuid, servers.c.vm_state, servers.c.power_state, _NEWEST.label("newest")
+    ).where(
+        among(connection, servers.c.uuid, list(seen)),
         servers.c.host == host,
         servers.c.task_state.is_(None),
         servers.c.deleted_at.is_(None),
     )
     for row in connection.execute(query).all():
-        seen = power[row.uuid]
-        vm_state = _FOLLOWS.get((row.vm_state, seen), row.vm_state)
-        if (vm_state, seen) == (row.vm_state, row.power_state):
-            continue
-        connection.execute(
-            sa.update(servers)
-            .where(servers.c.id == row.id, servers.c.task_state.is_(None), servers.c.vm_state == row.vm_state)
-            .values(vm_state=vm_state, power_state=seen, updated_at=utcnow())
-        )
+        sighting = seen[row.uuid]
+        vm_state = _FOLLOWS.get((row.vm_state, sighting.power), row.vm_state)
+        changed = (vm_state, sighting.power) != (row.vm_state, row.power_state)
+        if changed and sighting.operation_id >= (row.newest or 0):
+            connection.execute(
+                sa.update(servers)
+                .where(servers.c.id == row.id, servers.c.task_state.is_(None))
+                .values(vm_state=vm_state, power_state=sighting.power, updated_at=utcnow())
+            )
 
 
 def _status(heartbeat: Heartbeat, disabled: bool) -> list[Task]:
@@ -62,20 +71,14 @@ def _status(heartbeat: Heartbeat, disabled: bool) -> list[Task]:
     return [Task(0, "", SET_STATUS, 0, "", {"disabled": disabled})]
 
 
-def _discards(connection: Connection, host: str, power: Mapping[str, int]) -> list[Task]:
+def _discards(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> list[Task]:
     """Servers that we know, but not as this host's; one that we don't know at all is not ours to end."""
-    present = [uuid for uuid, number in power.items() if number != PowerNumber.NONE]
+    present = [uuid for uuid, sighting in seen.items() if sighting.power != PowerNumber.NONE]
     if not present:
         return []
-    newest = (
-        sa.select(sa.func.max(operations.c.id))
-        .where(operations.c.server_id == servers.c.id)
-        .correlate(servers)
-        .scalar_subquery()
-    )
     query = (
         sa.select(servers.c.uuid, servers.c.deleted_at, operations.c.id, operations.c.attempt)
-        .join_from(servers, operations, operations.c.id == newest)
+        .join_from(servers, operations, operations.c.id == _NEWEST)
         .where(
             among(connection, servers.c.uuid, present),
             sa.or_(servers.c.deleted_at.is_not(None), servers.c.host.is_(None), servers.c.host != host),

@@ -11,7 +11,7 @@ import pytest
 from moorage.agent.journal import Journal
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.agent.tracker import DISABLED_TRAIT
-from moorage.bus.contract import SET_STATUS, Heartbeat, Result, Task
+from moorage.bus.contract import SET_STATUS, Heartbeat, Result, Sighting, Task
 from moorage.bus.local import LocalBus
 from moorage.drivers.contract import NO_STATE, RUNNING, SHUT_DOWN, ServerSpec
 from moorage.drivers.fake import FakeDriver, FakeSettings
@@ -56,7 +56,10 @@ class Cloud:
         self.conductor.cast("host-1", [Task(len(self.results) + 1, server, kind, 1, node, payload)])
 
     def said(self, server: str, power: int) -> bool:
-        return any(heartbeat.power.get(server) == power for heartbeat in self.heartbeats)
+        return any(
+            server in heartbeat.sightings and heartbeat.sightings[server].power == power
+            for heartbeat in self.heartbeats
+        )
 
     def next_heartbeats(self, count: int = 2) -> list[Heartbeat]:
         before = len(self.heartbeats)
@@ -92,7 +95,7 @@ def test_it_does_tasks_and_reports(cloud: Cloud) -> None:
 def test_power_states_are_told_when_they_change(cloud: Cloud) -> None:
     cloud.spawn(1)
     wait_until(lambda: cloud.said("server-1", RUNNING), "the news", 5)
-    assert all(not heartbeat.power for heartbeat in cloud.next_heartbeats(3)[1:])
+    assert all(not heartbeat.sightings for heartbeat in cloud.next_heartbeats(3)[1:])
     cloud.driver.stop("server-1", "")  # behind the agent's back
     wait_until(lambda: cloud.said("server-1", SHUT_DOWN), "the news", 5)
     cloud.driver.destroy("server-1", "")
@@ -106,7 +109,7 @@ def test_after_a_restart_everything_is_told_again(cloud: Cloud) -> None:
     cloud.heartbeats.clear()
     cloud.start()
     wait_until(lambda: bool(cloud.heartbeats), "a heartbeat", 5)
-    assert cloud.heartbeats[0].power == {"server-1": RUNNING}
+    assert cloud.heartbeats[0].sightings == {"server-1": Sighting(RUNNING, 1)}
     assert len(cloud.heartbeats[0].nodes or []) == 2
 
 

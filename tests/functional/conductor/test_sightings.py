@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.bus.contract import Heartbeat, Task
+from moorage.bus.contract import Heartbeat, Sighting, Task
 from moorage.conductor import ledger
 from moorage.conductor.inbox import Inbox
 from moorage.core import uuids
@@ -69,8 +69,10 @@ class Control:
 
     def see(self, power: dict[str, int] | None = None, *, disabled: bool = False) -> list[Task]:
         self.orders.clear()
-        seen = self.stand.driver.servers() if power is None else power
-        self.inbox.on_heartbeat(Heartbeat("host-1", 1, {"disabled": disabled}, power=seen))
+        known = self.stand.journal.newest_operations()
+        found = self.stand.driver.servers() if power is None else power
+        seen = {uuid: Sighting(number, known.get(uuid, 0)) for uuid, number in found.items()}
+        self.inbox.on_heartbeat(Heartbeat("host-1", 1, {"disabled": disabled}, sightings=seen))
         return list(self.orders)
 
     def shown(self, uuid: str) -> tuple[str, int]:
@@ -106,6 +108,15 @@ def test_the_state_follows_the_machine(control: Control) -> None:
 
 def test_a_server_that_is_being_worked_on_is_left_alone(control: Control) -> None:
     uuid = control.server(task_state="powering-on")
+    control.see({uuid: SHUT_DOWN})
+    assert control.shown(uuid) == ("active", RUNNING)
+
+
+def test_what_was_seen_before_the_last_operation_is_no_news(control: Control) -> None:
+    uuid = control.server()
+    with control.database.write() as connection:
+        server_id = connection.execute(sa.select(servers.c.id).where(servers.c.uuid == uuid)).scalar_one()
+        ledger.enqueue(connection, server_id, "start", {})
     control.see({uuid: SHUT_DOWN})
     assert control.shown(uuid) == ("active", RUNNING)
 

@@ -4,40 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from oslo_config import cfg
 
-from moorage.bus.contract import BusError, Heartbeat, NodeFacts, Result, Task
+from moorage.bus.contract import BusError, Heartbeat, NodeFacts, Result, Sighting, Task
 from moorage.bus.messaging import MessagingAgentSide, MessagingConductorSide
-from moorage.bus.options import OPTIONS
 from moorage.bus.oslo import set_defaults
-from moorage.core import config, uuids
-from tests.support import rabbitmq
 from tests.support.processes import wait_until
 from tests.support.rabbitmq import RabbitMQ
-
-
-@pytest.fixture(scope="module")
-def broker() -> Iterator[RabbitMQ]:
-    try:
-        server = rabbitmq.start()
-    except rabbitmq.Unavailable as error:
-        pytest.skip(str(error))
-    with server:
-        yield server
-
-
-@pytest.fixture
-def conf(broker: RabbitMQ, tmp_path: Path) -> cfg.ConfigOpts:
-    """A test has an exchange of its own, so that none sees another one's messages."""
-    path = tmp_path / "moorage.conf"
-    path.write_text(
-        f"[DEFAULT]\ntransport_url = {broker.url}\n[bus]\nexchange = {uuids.generate()}\nsend_retries = 1\n"
-    )
-    return config.read([str(path)], [OPTIONS])
 
 
 def task(number: int) -> Task:
@@ -60,7 +35,9 @@ def test_both_ways(conf: cfg.ConfigOpts) -> None:
     results.clear()
     conductor.cast("host-1", [task(1), task(2)])
     agent.report([result(1)])
-    heartbeat = Heartbeat("host-1", 1, {"cell": "x"}, [NodeFacts("u", "n", "fake")], {"server-1": 4})
+    heartbeat = Heartbeat(
+        "host-1", 1, {"cell": "x"}, [NodeFacts("u", "n", "fake")], {"server-1": Sighting(4, 7)}
+    )
     agent.beat(heartbeat)
     wait_until(lambda: bool(len(tasks) == 2 and results and heartbeats), "the messages", 10)
     assert tasks == [task(1), task(2)]
