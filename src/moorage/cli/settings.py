@@ -19,6 +19,7 @@ from moorage.drivers.options import OPTIONS as DRIVER_OPTIONS
 from moorage.http.options import OPTIONS as HTTP_OPTIONS
 from moorage.network.options import OPTIONS as NETWORK_OPTIONS
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
+from moorage.scheduler.options import OPTIONS as SCHEDULER_OPTIONS
 
 ENVIRONMENT = "MOORAGE_CONFIG"
 """Names the configuration files (separated by a colon) for programs without a command line of their own."""
@@ -32,6 +33,7 @@ AREAS: Sequence[config.Options] = (
     PLACEMENT_OPTIONS,
     COMPUTE_OPTIONS,
     CONDUCTOR_OPTIONS,
+    SCHEDULER_OPTIONS,
     AGENT_OPTIONS,
     DRIVER_OPTIONS,
     NETWORK_OPTIONS,

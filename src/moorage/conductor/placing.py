@@ -21,7 +21,12 @@ from moorage.conductor.work import Work
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes, server_group_members, server_groups, servers, traces
-from moorage.placement.client.contract import ConsumerClaim, PlacementClient, PlacementRefusedError
+from moorage.placement.client.contract import (
+    Candidates,
+    ConsumerClaim,
+    PlacementClient,
+    PlacementRefusedError,
+)
 from moorage.scheduler import hints, offers
 from moorage.scheduler.board import Board
 from moorage.scheduler.errors import SchedulingError
@@ -45,6 +50,8 @@ SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
 Query = tuple[tuple[str, str], ...]
+WIDENING = 8
+"""So many times more candidates are asked for if none of those found will do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +107,10 @@ class Placer:
         seats = [_Seat(work) for work in batch]
         self._ask(seats)
         open_seats = [seat for seat in seats if seat.outcome is None]
-        answers = {query: self._placement.candidates(query) for query in _queries(open_seats)}
-        roots = {root for candidates in answers.values() for root in offers.roots(candidates)}
-        board = Board(self._hosts.states(roots))
-        known = set(board.hosts)
-        by_query = {query: offers.offers(found, known) for query, found in answers.items()}
-        for seat in open_seats:
-            self._decide(seat, by_query[seat.query], board)
+        board = Board({})
+        undecided = open_seats
+        while undecided:
+            undecided = self._decide_all(undecided, board)
         self._claim([seat for seat in open_seats if seat.outcome is None], board)
         for seat in seats:
             self._record(seat)
@@ -180,14 +184,42 @@ class Placer:
 
     # ------------------------------------------------------------ what is decided
 
-    def _decide(self, seat: _Seat, found: Offers, board: Board) -> None:
+    def _decide_all(self, seats: Sequence[_Seat], board: Board) -> list[_Seat]:
+        """Decide for these; answers those whose candidates were all unfit, to be asked for more of them."""
+        answers = {query: self._candidates(query) for query in _queries(seats)}
+        found = {query: answer for query, answer in answers.items() if isinstance(answer, Candidates)}
+        roots = {root for candidates in found.values() for root in offers.roots(candidates)}
+        board.learn(self._hosts.states(roots - board.hosts.keys()))
+        by_query = {query: offers.offers(candidates, board.hosts) for query, candidates in found.items()}
+        cut_off = []
+        for seat in seats:
+            answer = answers[seat.query]
+            if isinstance(answer, PlacementRefusedError):
+                seat.outcome = NoHost(f"Placement refuses what it asks for: {answer.detail}", hopeless=True)
+            elif not self._decide(seat, by_query[seat.query], board):
+                seat.query = _wider(seat.query)
+                cut_off.append(seat)
+        return cut_off
+
+    def _candidates(self, query: Query) -> Candidates | PlacementRefusedError:
+        """A question that makes no sense to Placement is the problem of who asks it, not of the batch."""
+        try:
+            return self._placement.candidates(query)
+        except PlacementRefusedError as error:
+            return error
+
+    def _decide(self, seat: _Seat, found: Offers, board: Board) -> bool:
+        """False if a wider question may find a host where this one did not."""
         assert seat.request is not None
         seat.decision = self._selector.select(seat.request, found, board, seat.query)
+        if seat.decision.cut_off:
+            return False
         seat.choices = list(seat.decision.choices)
-        if not seat.choices:
+        if seat.choices:
+            board.take(seat.request, seat.choices[0].place.node_uuid, seat.choices[0].allocations)
+        else:
             self._none_left(seat)
-            return
-        board.take(seat.request, seat.choices[0].place.node_uuid, seat.choices[0].allocations)
+        return True
 
     def _none_left(self, seat: _Seat) -> None:
         assert seat.decision is not None
@@ -268,6 +300,11 @@ class _Surroundings:
 
 def _queries(seats: Sequence[_Seat]) -> list[Query]:
     return list(dict.fromkeys(seat.query for seat in seats))
+
+
+def _wider(query: Query) -> Query:
+    """The same question with a larger limit."""
+    return tuple((name, str(int(value) * WIDENING) if name == "limit" else value) for name, value in query)
 
 
 def _claim_of(seat: _Seat) -> ConsumerClaim:
