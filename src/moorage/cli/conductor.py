@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 
+from moorage.bus import notifications
 from moorage.bus.messaging import MessagingConductorSide
 from moorage.cli import settings, workers
 from moorage.cli.errors import Commands
@@ -40,6 +41,7 @@ def run(config_file: ConfigFiles = None) -> None:
         MessagingConductorSide(conf),
         PoolNetwork(database, PoolSettings.from_conf(conf)),
         connect(conf),
+        notifications.from_conf(conf),
     )
     service.start()
     stopped.wait()

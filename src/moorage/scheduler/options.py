@@ -1,0 +1,49 @@
+"""The `[filter_scheduler]` options, which keep the reference's names."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from moorage.core.config import Options
+from moorage.scheduler.settings import Settings
+
+OPTIONS: Options = {
+    "filter_scheduler": [
+        cfg.IntOpt(
+            "max_instances_per_host", default=0, min=0, help="Servers that a node may have; 0 for no bound."
+        ),
+        cfg.FloatOpt("cpu_weight_multiplier", default=1.0, help="How much free processors count."),
+        cfg.FloatOpt("ram_weight_multiplier", default=1.0, help="How much free memory counts."),
+        cfg.FloatOpt("disk_weight_multiplier", default=1.0, help="How much free disk counts."),
+        cfg.FloatOpt(
+            "num_instances_weight_multiplier",
+            default=0.0,
+            help="How much the number of servers counts; below 0 hosts with fewer come first.",
+        ),
+        cfg.FloatOpt("soft_affinity_weight_multiplier", default=1.0, help="How much soft affinity counts."),
+        cfg.FloatOpt(
+            "soft_anti_affinity_weight_multiplier", default=1.0, help="How much soft anti-affinity counts."
+        ),
+        cfg.FloatOpt(
+            "build_failure_weight_multiplier",
+            default=1_000_000.0,
+            help="How much recent build failures count against a host.",
+        ),
+    ],
+}
+
+
+def settings(conf: cfg.ConfigOpts) -> Settings:
+    weights = conf.filter_scheduler
+    return Settings(
+        max_candidates=conf.scheduler.candidates,
+        max_attempts=conf.scheduler.max_attempts,
+        max_servers_per_node=weights.max_instances_per_host,
+        cpu_weight=weights.cpu_weight_multiplier,
+        ram_weight=weights.ram_weight_multiplier,
+        disk_weight=weights.disk_weight_multiplier,
+        server_count_weight=weights.num_instances_weight_multiplier,
+        soft_affinity_weight=weights.soft_affinity_weight_multiplier,
+        soft_anti_affinity_weight=weights.soft_anti_affinity_weight_multiplier,
+        build_failure_weight=weights.build_failure_weight_multiplier,
+    )
