@@ -16,6 +16,7 @@ from moorage.compute import wsgi as compute_wsgi
 from moorage.compute.errors import ConflictError
 from moorage.compute.service import ComputeService
 from moorage.compute.service import Settings as ComputeSettings
+from moorage.conductor import ledger
 from moorage.conductor.service import ConductorService
 from moorage.conductor.service import Settings as ConductorSettings
 from moorage.drivers.fake import FakeDriver, FakeSettings
@@ -75,6 +76,8 @@ class Cloud:
         """Fill what a new cloud needs to be of use, then set everything going."""
         self._catalogue.seed()
         self._database.transact(_seed_flavors)
+        if not self._database.is_postgresql:  # then the ledger is this process's alone
+            self._database.transact(ledger.forget_leases)
         self._conductor.start()
         for agent in self._agents:
             agent.start()

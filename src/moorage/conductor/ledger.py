@@ -246,6 +246,13 @@ def finish(connection: Connection, endings: Sequence[Ending]) -> None:
         connection.execute(_FINISH, rows)
 
 
+def forget_leases(connection: Connection) -> None:
+    """For a process that has the ledger to itself and has just started: whoever held a lease is dead."""
+    connection.execute(
+        sa.update(operations).where(operations.c.lease.is_not(None)).values(lease=None, leased_until=None)
+    )
+
+
 def let_go(connection: Connection, owner: str, ids: Sequence[int]) -> None:
     """Give back the leases of operations that were cancelled under us, once nothing of them is under way."""
     connection.execute(

@@ -9,6 +9,12 @@ from moorage.core.config import Options
 OPTIONS: Options = {
     "conductor": [
         cfg.IntOpt("threads", default=2, min=1, help="Batches of operations worked on at the same time."),
+        cfg.IntOpt(
+            "lease_seconds",
+            default=30,
+            min=1,
+            help="After this time the work of a dead conductor is taken over; longer than a step takes.",
+        ),
         cfg.IntOpt("batch", default=64, min=1, help="Operations that are worked on together."),
     ],
     "scheduler": [

@@ -41,7 +41,6 @@ Step = Callable[[Sequence[Work]], None]
 Steps = Mapping[str, Mapping[str, Step]]
 """By kind of operation, by the name of the step."""
 
-_LEASE_SECONDS = 60.0
 _MOST_STEPS = 20
 _MOST_TRIES = 8
 
@@ -56,12 +55,14 @@ class Runner:
         *,
         threads: int = 2,
         batch: int = 64,
+        lease_seconds: float = 30.0,
     ) -> None:
         self._database = database
         self._notices = notices
         self._steps = steps
         self._undo = undo
         self._batch = batch
+        self._lease_seconds = lease_seconds
         self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._work = threading.Event()
         self._stopping = threading.Event()
@@ -79,7 +80,7 @@ class Runner:
         self._stopping.set()
         self._work.set()
         for thread in self._threads:
-            thread.join(timeout=_LEASE_SECONDS)
+            thread.join(timeout=self._lease_seconds)
 
     def wake(self) -> None:
         """There is work; without this it is found at the next look, within a second."""
@@ -101,7 +102,7 @@ class Runner:
     def run_once(self, owner: str) -> bool:
         """Lease what is due and take it as far as it goes; False if there was nothing."""
         leased = self._database.transact(
-            lambda connection: ledger.lease(connection, owner, self._batch, _LEASE_SECONDS)
+            lambda connection: ledger.lease(connection, owner, self._batch, self._lease_seconds)
         )
         if not leased:
             return False
@@ -146,7 +147,7 @@ class Runner:
     def _keep(self, owner: str, works: Sequence[Work]) -> list[ledger.Operation]:
         """Write down what the steps decided; the operations that go on at once."""
         now = utcnow()
-        lease_end = now + timedelta(seconds=_LEASE_SECONDS)
+        lease_end = now + timedelta(seconds=self._lease_seconds)
 
         def write(connection: sa.Connection) -> set[int]:
             mine = ledger.still_mine(connection, owner, [work.operation.id for work in works])

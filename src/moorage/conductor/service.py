@@ -36,6 +36,7 @@ class Settings:
     scheduler: SchedulerSettings
     threads: int
     batch: int
+    lease_seconds: int
     service_down_time: int
     default_zone: str
 
@@ -47,6 +48,7 @@ class Settings:
             scheduler=scheduler_options.settings(conf),
             threads=conf.conductor.threads,
             batch=conf.conductor.batch,
+            lease_seconds=conf.conductor.lease_seconds,
             service_down_time=conf.compute.service_down_time,
             default_zone=conf.compute.default_availability_zone,
         )
@@ -93,6 +95,7 @@ class ConductorService:
             Notices(self._notifications),
             threads=settings.threads,
             batch=settings.batch,
+            lease_seconds=settings.lease_seconds,
         )
         self._inbox = Inbox(database, self.runner.wake, bus.cast)
 
