@@ -2,9 +2,9 @@
 
 Every write appends a row in its own transaction, so the feed says exactly what was committed. Reading it in
 the order of the row ids would lose changes on PostgreSQL, where a number that was drawn early may be
-committed late. There a reader keeps the oldest transaction that was still running when it last looked (the
-snapshot's xmin): whatever became visible since then was written by that transaction or a later one. Rows
-seen before are known by their ids. SQLite has one writer at a time, so there the ids are in commit order.
+committed late. There a reader keeps the snapshot of its last look: which transactions were still running, and
+which had not begun. Whatever became visible since was written by one of these, and all that they wrote is
+new. SQLite has one writer at a time, so there the ids are in commit order.
 """
 
 from __future__ import annotations
@@ -73,35 +73,37 @@ class Changes:
 class PostgresqlReader:
     """Reads by transaction snapshot."""
 
-    _NOW = sa.text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+    _NOW = sa.text("SELECT pg_current_snapshot()::text")
     _SINCE = sa.text(
-        "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, "
-        "c.id, c.xid::text::bigint, c.provider_id, c.kind "
-        "FROM (SELECT 1) AS one LEFT JOIN changes AS c ON c.xid >= CAST(CAST(:low AS text) AS xid8)"
+        "SELECT pg_current_snapshot()::text, c.provider_id, c.kind "
+        "FROM (SELECT 1) AS one LEFT JOIN changes AS c ON c.xid >= CAST(CAST(:next AS text) AS xid8) "
+        "OR c.xid = ANY (CAST(CAST(:running AS text) AS xid8[]))"
     )
 
     def __init__(self) -> None:
-        self._low = 0
-        self._seen: dict[int, int] = {}
+        self._next = 0
+        """The first transaction that had not begun at the last look."""
+        self._running = ""
+        """Those before it that had not ended, with commas between them."""
 
     def start(self, connection: Connection) -> None:
         """Everything that `connection`'s snapshot sees counts as read."""
-        self._low = connection.execute(self._NOW).scalar_one()
-        rows = connection.execute(self._SINCE, {"low": self._low})
-        self._seen = {row_id: xid for _, row_id, xid, _, _ in rows if row_id is not None}
+        self._keep(connection.execute(self._NOW).scalar_one())
 
     def read(self, connection: Connection) -> Changes:
         found = Changes()
-        rows = connection.execute(self._SINCE, {"low": self._low}).all()
-        low = rows[0][0]
-        for _, row_id, xid, provider_id, kind in rows:
-            if row_id is not None and row_id not in self._seen:
-                self._seen[row_id] = xid
+        looked_at = {"next": self._next, "running": f"{{{self._running}}}"}
+        rows = connection.execute(self._SINCE, looked_at).all()
+        for _, provider_id, kind in rows:
+            if kind is not None:
                 found.add(kind, provider_id)
-        if low != self._low:
-            self._low = low
-            self._seen = {row_id: xid for row_id, xid in self._seen.items() if xid >= low}
+        self._keep(rows[0][0])
         return found
+
+    def _keep(self, snapshot: str) -> None:
+        """In PostgreSQL's words: `xmin:xmax:running,running,…`."""
+        _, upper, self._running = snapshot.split(":")
+        self._next = int(upper)
 
 
 class SqliteReader:
