@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from prometheus_client import start_http_server
 
 from moorage.agent.journal import Journal
 from moorage.agent.service import AgentService, AgentSettings
@@ -61,6 +62,8 @@ def run(
         connect(conf),
         Journal(directory / "journal.sqlite"),
     )
+    if conf.agent.metrics_port:
+        start_http_server(conf.agent.metrics_port, conf.agent.metrics_listen)
     service.start()
     stopped.wait()
     service.stop()

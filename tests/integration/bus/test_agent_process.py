@@ -16,7 +16,7 @@ from moorage.bus.contract import Heartbeat, Result, Task
 from moorage.bus.messaging import MessagingConductorSide
 from moorage.drivers.contract import ServerSpec
 from tests.support import moorage
-from tests.support.processes import Service, start_service, wait_until
+from tests.support.processes import Service, free_port, start_service, wait_until
 from tests.support.rabbitmq import RabbitMQ
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
@@ -28,12 +28,14 @@ class Rig:
     def __init__(self, directory: Path, placement: Service, broker_url: str, conf: cfg.ConfigOpts) -> None:
         self._directory = directory
         self._placement = placement
+        self.metrics_port = free_port()
         self._config = directory / "agent.conf"
         self._config.write_text(
             f"[DEFAULT]\ntransport_url = {broker_url}\n"
             f"[bus]\nexchange = {conf.bus.exchange}\n"
             f"[placement_client]\nauth_type = none\nendpoint = {placement.url}\n"
             f"[agent]\nheartbeat_interval = 0.3\nstate_directory = {directory / 'state'}\n"
+            f"metrics_port = {self.metrics_port}\n"
             "[fake]\nnodes = 3\n"
         )
         self.results: list[Result] = []
@@ -83,6 +85,8 @@ def rig(tmp_path: Path, sqlite_url: str, broker: RabbitMQ, conf: cfg.ConfigOpts)
 def test_it_reports_its_nodes_and_ends_cleanly(rig: Rig) -> None:
     with rig.start() as agent:
         wait_until(lambda: rig.providers() == 3, "the inventory", 20)
+        metrics = requests.get(f"http://127.0.0.1:{rig.metrics_port}/metrics", timeout=10).text
+        assert "moorage_agent_nodes_reported_total 3.0" in metrics
         agent.process.send_signal(signal.SIGTERM)
         assert agent.process.wait(20) == 0
 
