@@ -25,6 +25,7 @@ from moorage.db.tables.compute import server_group_members, server_groups, serve
 
 _ID_LETTERS = string.ascii_lowercase + string.digits
 _MAX_HOSTNAME = 63
+_MAX_NAME = 255
 
 
 @dataclass(frozen=True)
@@ -195,7 +196,7 @@ def _row(origin: Origin, wanted: Wanted, reservation_id: str, index: int, count:
         "uuid": uuid,
         "project_id": origin.project_id,
         "user_id": origin.user_id,
-        "name": f"{wanted.name}{suffix}",
+        "name": f"{wanted.name[: _MAX_NAME - len(suffix)]}{suffix}",
         "description": wanted.description,
         "hostname": wanted.hostname or host_name_from(wanted.name, uuid, suffix),
         "reservation_id": reservation_id,

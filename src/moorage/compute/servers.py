@@ -13,6 +13,7 @@ from moorage.compute.server import COLUMNS, Server, from_row
 from moorage.compute.server_errors import ServerNotFound
 from moorage.compute.states import PowerNumber, VmState
 from moorage.core.clock import utcnow
+from moorage.core.uuids import is_uuid_like
 from moorage.db.tables.compute import server_group_members, server_groups, servers
 
 
@@ -36,7 +37,7 @@ def _select(uuid: str, project_id: str | None, deleted: bool) -> sa.Select[Any]:
 
 
 def _one(connection: Connection, query: sa.Select[Any], uuid: str) -> Server:
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(query).one_or_none() if is_uuid_like(uuid) else None
     if row is None:
         raise ServerNotFound(uuid)
     return from_row(row)

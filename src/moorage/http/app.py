@@ -135,6 +135,10 @@ class Application(Generic[S]):
             refusal = HttpError(503, "The database can't be reached.", headers={"retry-after": "1"})
             self._refuse(request, response, refusal, params)
             return
+        if isinstance(error, sa.exc.DataError):  # a NUL in a text, a number out of range
+            LOG.info("the database refused a value at %s %s: %s", request.method, request.path, error.orig)
+            self._refuse(request, response, HttpError(400, "A value can't be stored or compared."), params)
+            return
         LOG.exception("unexpected error at %s %s", request.method, request.path)
         self._refuse(request, response, HttpError(500, "An unexpected error; see the log."), params)
 

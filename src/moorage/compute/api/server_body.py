@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
+from ipaddress import ip_address
 from typing import Any
 
 import msgspec
@@ -79,13 +80,18 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
         user_data=server.get("user_data"),
         config_drive=as_boolean(server.get("config_drive", False)),
         zone=place.zone,
-        access_ip_v4=server.get("accessIPv4", ""),
-        access_ip_v6=server.get("accessIPv6", ""),
+        access_ip_v4=plain_address(server.get("accessIPv4", "")),
+        access_ip_v6=plain_address(server.get("accessIPv6", "")),
         metadata=metadata,
         tags=tuple(sorted(set(server.get("tags", ())))),
         group=group,
     )
     return wanted, bounds
+
+
+def plain_address(text: str) -> str:
+    """An address in its shortest spelling; none stays none."""
+    return str(ip_address(text)) if text else ""
 
 
 def _counts(server: Json) -> tuple[int, int]:

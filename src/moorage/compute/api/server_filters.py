@@ -196,11 +196,11 @@ def changes(since: str | None, before: str | None) -> tuple[datetime | None, dat
 def moment(name: str, text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text.replace(" ", "+"))
-    except ValueError as error:
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
         raise ComputeError(
             f"Invalid input for query parameters {name}. Value: {text}. '{text}' is not a 'date-time'"
         ) from error
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
 def _scope(listing: Listing, call: Call, filters: dict[str, str], all_tenants_rule: str) -> None:

@@ -20,7 +20,7 @@ _METADATA: Json = {
     "patternProperties": {types.SPEC_KEY: {"type": "string", "maxLength": 255}},
     "additionalProperties": False,
 }
-_TAG: Json = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": "^[^,/]*$"}
+_TAG: Json = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": r"^[^,/\x00]*$"}
 _TAGS: Json = {"type": "array", "items": _TAG, "maxItems": MAX_TAGS}
 _ADDRESS: Json = {"type": "string", "oneOf": [{"format": "ipv4"}, {"format": "ipv6"}]}
 _IPV4: Json = {"type": "string", "format": "ipv4"}

@@ -130,6 +130,9 @@ def update(service: ComputeService, call: Call) -> Reply:
     columns = {column: given[name] for name, column in _UPDATABLE.items() if name in given}
     if "name" in columns:
         columns["name"] = columns["name"].strip()
+    for column in ("access_ip_v4", "access_ip_v6"):
+        if column in columns:
+            columns[column] = server_body.plain_address(columns[column])
 
     def change(connection: Connection) -> tuple[Server, list[str] | None]:
         server = lock(connection, call)
