@@ -35,11 +35,18 @@ class Claimants:
     """Threads on one service; `stop()` collects what they know."""
 
     def __init__(
-        self, port: int, providers: list[str], clients: int, seed: int, release: float = 0.2
+        self,
+        port: int,
+        providers: list[str],
+        clients: int,
+        seed: int,
+        release: float = 0.2,
+        database_may_be_away: bool = False,
     ) -> None:
         self.port = port
         self.providers = providers
         self.release = release
+        self.database_may_be_away = database_may_be_away
         self._stopping = threading.Event()
         self._ledgers = [Ledger() for _ in range(clients)]
         self._threads = [
@@ -58,6 +65,8 @@ class Claimants:
         for thread, ledger in zip(self._threads, self._ledgers, strict=True):
             thread.join(60)
             assert not thread.is_alive(), "a claimant hangs"
+            if self.database_may_be_away:
+                ledger.surprises = [reply for reply in ledger.surprises if reply.status != 503]
             total.absorb(ledger)
         return total
 
@@ -83,7 +92,7 @@ class Claimants:
         elif reply.status == 409:
             ledger.refused.append(reply)
         else:
-            ledger.surprises.append(reply)
+            _surprised(ledger, consumer, reply)
 
 
 def claim_body(amounts: dict[str, int], resource_class: str = "VCPU") -> dict[str, Any]:
@@ -106,7 +115,12 @@ def _release(wire: Wire, ledger: Ledger, consumer: str) -> None:
         _lost(ledger, consumer)
         return
     if reply.status != 204:
-        ledger.surprises.append(reply)
+        _surprised(ledger, consumer, reply)
+
+
+def _surprised(ledger: Ledger, consumer: str, reply: Reply) -> None:
+    ledger.surprises.append(reply)
+    _lost(ledger, consumer)
 
 
 def _lost(ledger: Ledger, consumer: str) -> None:

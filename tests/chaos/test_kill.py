@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.chaos.books import check, make_providers
 from tests.chaos.claimants import Claimants, Ledger
-from tests.support import moorage
+from tests.support import moorage, postgres
 from tests.support.processes import Service, wait_until
 
 ROOM = 2000
@@ -50,6 +50,24 @@ def test_one_worker_killed(database_url: str, tmp_path: Path) -> None:
         promised = claimants.promised()
         wait_until(lambda: claimants.promised() > promised + 50, "more claims")
         check(service.port, database_url, claimants.stop(), providers, ROOM)
+
+
+def test_database_killed_during_claims(tmp_path: Path) -> None:
+    """The service says 503 as long as it must, loses nothing that it promised, and goes on by itself."""
+    with postgres.start() as server:
+        database_url = server.create_database("moorage")
+        config = moorage.configure(tmp_path / "service", database_url)
+        moorage.sync_database(config)
+        with moorage.start(config, workers=2) as service:
+            providers = make_providers(service.port, 4, ROOM)
+            claimants = Claimants(service.port, providers, CLIENTS, seed=0, database_may_be_away=True)
+            for _ in range(ROUNDS):
+                promised = claimants.promised()
+                wait_until(lambda least=promised + 50: claimants.promised() > least, "claims")  # type: ignore[misc]
+                server.crash_and_restart()
+            promised = claimants.promised()
+            wait_until(lambda: claimants.promised() > promised + 50, "claims after the last restart")
+            check(service.port, database_url, claimants.stop(), providers, ROOM)
 
 
 def workers_of(service: Service) -> list[int]:

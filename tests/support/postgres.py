@@ -17,7 +17,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -72,6 +72,8 @@ class Postgres:
     port: int
     home: Path
     process: subprocess.Popen[bytes]
+    command: Sequence[str]
+    account: Account
     databases: set[str] = field(default_factory=set)
 
     @property
@@ -103,6 +105,14 @@ class Postgres:
         """Drop it even when a connection was left open: a leak is the leaking test's problem."""
         self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
         self.databases.discard(name)
+
+    def crash_and_restart(self) -> None:
+        """End it as a power cut would, with all connections and open transactions; then start it anew."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(timeout=20)
+        self.process = _spawn(self.command, self.account, self.home)
+        if not _ready(self):
+            raise RuntimeError(f"PostgreSQL did not come back: {self.log}")
 
     def stop(self) -> None:
         if self.process.poll() is None:
@@ -212,20 +222,24 @@ def _launch(programs: Path, account: Account, home: Path, settings: Mapping[str,
     options = [argument for name, value in settings.items() for argument in ("-c", f"{name}={value}")]
     for _ in range(START_ATTEMPTS):
         port = _free_port()
-        with (home / "log").open("ab") as log:
-            process = subprocess.Popen(
-                [str(programs / "postgres"), "-D", str(home / "data"), "-p", str(port), *options],
-                cwd=home,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                **account.popen,
-            )
-        server = Postgres(port, home, process)
+        command = [str(programs / "postgres"), "-D", str(home / "data"), "-p", str(port), *options]
+        server = Postgres(port, home, _spawn(command, account, home), command, account)
         if _ready(server):
             return server
     raise RuntimeError(f"PostgreSQL did not start: {(home / 'log').read_text(errors='replace')}")
+
+
+def _spawn(command: Sequence[str], account: Account, home: Path) -> subprocess.Popen[bytes]:
+    with (home / "log").open("ab") as log:
+        return subprocess.Popen(
+            command,
+            cwd=home,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            **account.popen,
+        )
 
 
 def _ready(server: Postgres) -> bool:
