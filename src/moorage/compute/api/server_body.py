@@ -68,6 +68,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
             "forced": place.forced,
             "image": None if image is None else msgspec.to_builtins(image),
             "block_device": devices,
+            "disk_config": server.get("OS-DCF:diskConfig", "MANUAL"),
             "public_key": public_key,
             "trusted_image_certificates": server.get("trusted_image_certificates"),
         },

@@ -72,12 +72,12 @@ class ServerView:
     def brief(self, uuid: str, name: str) -> Json:
         return {"id": uuid, "name": name, "links": self.links(uuid)}
 
-    def created(self, uuid: str, security_groups: Sequence[Json]) -> Json:
+    def created(self, uuid: str, asked: Json) -> Json:
         return {
             "id": uuid,
             "links": self.links(uuid),
-            "OS-DCF:diskConfig": "MANUAL",
-            "security_groups": list(security_groups),
+            "OS-DCF:diskConfig": asked.get("OS-DCF:diskConfig", "MANUAL"),
+            "security_groups": asked.get("security_groups", [{"name": "default"}]),
         }
 
     def full(
@@ -123,7 +123,7 @@ class ServerView:
             "accessIPv4": server.access_ip_v4,
             "accessIPv6": server.access_ip_v6,
             "links": self.links(server.uuid),
-            "OS-DCF:diskConfig": "MANUAL",
+            "OS-DCF:diskConfig": server.request.get("disk_config", "MANUAL"),
         }
         if status in _WITH_PROGRESS:
             shown["progress"] = server.progress

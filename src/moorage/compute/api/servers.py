@@ -113,9 +113,7 @@ def create(service: ComputeService, call: Call) -> Reply:
     service.wake()
     if as_boolean(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": made.reservation_id})
-    view = ServerView(call)
-    shown = view.created(made.uuids[0], asked.get("security_groups", [{"name": "default"}]))
-    shown["OS-DCF:diskConfig"] = asked.get("OS-DCF:diskConfig", "MANUAL")
+    shown = ServerView(call).created(made.uuids[0], asked)
     shown["adminPass"] = asked.get("adminPass") or _password()
     return Reply(202, {"server": shown}, headers={"location": shown["links"][0]["href"]})
 

@@ -237,3 +237,12 @@ def test_user_data_and_password_are_taken_as_given(cloud: Cloud) -> None:
     assert (server.user_data, server.config_drive) == (text, True)
     shown = cloud.admin.get(f"/servers/{server.uuid}")["server"]
     assert (shown["config_drive"], shown["OS-EXT-SRV-ATTR:user_data"]) == ("True", text)
+
+
+def test_how_the_disk_is_partitioned_is_remembered(cloud: Cloud) -> None:
+    answer = cloud.alice.boot(**{"OS-DCF:diskConfig": "AUTO"})
+    assert answer.json["server"]["OS-DCF:diskConfig"] == "AUTO"
+    uuid = answer.json["server"]["id"]
+    assert cloud.alice.get(f"/servers/{uuid}")["server"]["OS-DCF:diskConfig"] == "AUTO"
+    other = cloud.alice.booted()
+    assert cloud.alice.get(f"/servers/{other}")["server"]["OS-DCF:diskConfig"] == "MANUAL"
