@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -34,6 +35,8 @@ def main(
 ) -> None:
     figures = Figures()
     console = Console(width=max(160, Console().width))
+    if os.getloadavg()[0] > 1:
+        console.print(f"The machine is busy (load {os.getloadavg()[0]:.1f}): do not trust these figures.")
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     wanted = [int(size) for size in sizes.split(",")]
     with (
@@ -53,6 +56,7 @@ def main(
         for size in wanted:
             run.measure(size, reference_too=size <= reference_up_to)
     console.print(figures.table(), soft_wrap=True)
+    console.print(figures.load_range())
     if output is not None:
         output.write_text(json.dumps(figures.as_json(), indent=1) + "\n")
 

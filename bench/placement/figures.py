@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -53,6 +54,8 @@ class Figure:
     side: Side
     value: float
     note: str = ""
+    load: float = field(default_factory=lambda: os.getloadavg()[0])
+    """How busy the machine was: without it a figure can't be trusted, nor a ratio of two."""
 
 
 @dataclass
@@ -73,6 +76,15 @@ class Figures:
                     table.add_row(*row)
         return table
 
+    def load_range(self) -> str:
+        """The load average of the last minute, at the times of the figures of each side."""
+        words = []
+        for side in Side:
+            loads = [figure.load for figure in self.figures if figure.side is side]
+            if loads:
+                words.append(f"{side}: {min(loads):.1f} to {max(loads):.1f}")
+        return f"load average on {os.cpu_count()} cores: " + "; ".join(words)
+
     def as_json(self) -> list[dict[str, object]]:
         return [
             {
@@ -82,6 +94,7 @@ class Figures:
                 "value": round(figure.value, 3),
                 "unit": MEANINGS[figure.measure].unit,
                 "note": figure.note,
+                "load": round(figure.load, 1),
             }
             for figure in self.figures
         ]
