@@ -77,6 +77,7 @@ class ConductorService:
         )
         agents = Agents(bus)
         build = Build(
+            database,
             self._placer,
             agents,
             network,

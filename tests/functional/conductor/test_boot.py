@@ -88,3 +88,15 @@ def test_deleting_at_any_moment_of_a_build_is_clean(yard: Make) -> None:
     cloud.await_gone(uuids)
     cloud.await_rest()
     assert cloud.holders() == cloud.addressed() == set()
+
+
+def test_members_of_a_group_stay_apart_when_they_are_booted_at_once(yard: Make) -> None:
+    cloud = yard(hosts=3, **{"fake.vcpus": 64, "conductor.threads": 4, "conductor.batch": 1})
+    made = cloud.api.simulate_post(
+        "/v2.1/os-server-groups", json={"server_group": {"name": "apart", "policy": "anti-affinity"}}
+    )
+    assert made.status_code == 200, made.text
+    hint = {"group": made.json["server_group"]["id"]}
+    uuids = [uuid for _ in range(3) for uuid in cloud.boot(hints=hint)]
+    servers = cloud.await_status(uuids, "ACTIVE")
+    assert len({server["OS-EXT-SRV-ATTR:host"] for server in servers}) == 3

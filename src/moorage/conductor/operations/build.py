@@ -1,6 +1,7 @@
 """Build: ports, a host, an address, a spawn; and the next host where one of them fails there.
 
-    begin (ports) → schedule (a host, and a claim on it) → bind (ports to the host) → spawn → spawned
+    begin (ports) → schedule (a host, and a claim on it) → agree (server groups) → bind (ports to the host)
+    → spawn → spawned
 
 What has to be undone for another attempt is undone in the step that starts it, and again by a delete.
 """
@@ -10,18 +11,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
+from sqlalchemy.engine import Connection
 
 from moorage.compute import actions
 from moorage.compute.fault import fault
 from moorage.compute.states import TaskState, VmState
+from moorage.conductor import groups
 from moorage.conductor.agents import Agents
 from moorage.conductor.placing import NoHost, Placer
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
+from moorage.db.database import Database
 from moorage.network.contract import Binding, Network, NetworkError, PortRecord
 
 LOG = logging.getLogger(__name__)
@@ -30,8 +35,16 @@ _PENDING_LOOK_SECONDS = 5.0
 
 class Build:
     def __init__(
-        self, placer: Placer, agents: Agents, network: Network, *, max_attempts: int, pending_timeout: int
+        self,
+        database: Database,
+        placer: Placer,
+        agents: Agents,
+        network: Network,
+        *,
+        max_attempts: int,
+        pending_timeout: int,
     ) -> None:
+        self._database = database
         self._placer = placer
         self._agents = agents
         self._network = network
@@ -42,6 +55,7 @@ class Build:
         return {
             "begin": self.begin,
             "schedule": self.schedule,
+            "agree": self.agree,
             "bind": self.bind,
             "spawn": self.spawn,
             "spawned": self.spawned,
@@ -72,7 +86,16 @@ class Build:
                 "availability_zone": decision["zone"],
                 "task_state": TaskState.NETWORKING.value,
             }
-            work.advance("bind")
+            work.advance("agree")
+
+    def agree(self, batch: Sequence[Work]) -> None:
+        """Members of server groups go nowhere before their group has agreed."""
+        refused = groups.refused(self._database, batch)
+        for work in batch:
+            if work.operation.id in refused:
+                work.advance("reschedule")
+            else:
+                work.advance("bind")
 
     def _no_host(self, work: Work, refusal: NoHost) -> None:
         waited = utcnow() - work.operation.created_at
@@ -145,6 +168,7 @@ class Build:
         for work in batch:
             _keep_ports(work, self._network.unbind(work.server["uuid"], _ports(work)))
             work.changes |= {"host": None, "node": None, "node_uuid": None, "addresses": {}}
+            work.writes.append(partial(_leave_group, work.server["id"]))
             work.operation.attempt += 1
             error = work.data.pop("last_error", None)
             if error is not None:
@@ -172,6 +196,10 @@ class Build:
         work.writes.append(
             lambda connection: actions.event(connection, action_id, event, host=host, error=error)
         )
+
+
+def _leave_group(server_id: int, connection: Connection) -> None:
+    groups.leave(connection, server_id)
 
 
 def _ports(work: Work) -> list[PortRecord]:

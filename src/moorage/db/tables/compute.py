@@ -150,7 +150,9 @@ server_group_members = sa.Table(
     METADATA,
     sa.Column("group_id", Id, sa.ForeignKey("server_groups.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("server_id", Id, sa.ForeignKey("servers.id", ondelete="CASCADE"), primary_key=True, index=True),
+    sa.Column("node_uuid", sa.String(36)),
 )
+"""`node_uuid` is where the group has agreed to have the member: see `conductor/groups.py`."""
 
 actions = sa.Table(
     "actions",

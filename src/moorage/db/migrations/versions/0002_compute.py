@@ -170,6 +170,7 @@ def _servers() -> None:
         sa.Column(
             "server_id", Id, sa.ForeignKey("servers.id", ondelete="CASCADE"), primary_key=True, index=True
         ),
+        sa.Column("node_uuid", sa.String(36)),
     )
     op.create_table(
         "actions",
