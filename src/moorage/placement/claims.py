@@ -233,6 +233,7 @@ class _Decision:
             consumer = self.held[claim.consumer_uuid]
             if claim.generation is not ANY and claim.generation != consumer.generation:
                 raise ConsumerGenerationConflict(consumer.generation, claim.generation)
+        self._check_names(request)
         for claim in request:
             for key, amount in self.held[claim.consumer_uuid].amounts.items():
                 change[key] -= amount
@@ -244,13 +245,19 @@ class _Decision:
             self._check_capacity(key, change[key])
         self._accept(wanted, change)
 
-    def _amounts(self, claim: Claim) -> Iterable[tuple[Key, int]]:
-        for uuid, amounts in claim.resources.items():
+    def _check_names(self, request: ClaimRequest) -> None:
+        """What does not exist is told before what does not fit: the one is a mistake, the other may pass."""
+        for uuid in (uuid for claim in request for uuid in claim.resources):
             if uuid not in self.provider_ids:
                 raise UnknownProvider(uuid)
+        named = (name for claim in request for amounts in claim.resources.values() for name in amounts)
+        for class_name in named:
+            if class_name not in self.class_ids:
+                raise ClassNotFound(class_name)
+
+    def _amounts(self, claim: Claim) -> Iterable[tuple[Key, int]]:
+        for uuid, amounts in claim.resources.items():
             for class_name, amount in amounts.items():
-                if class_name not in self.class_ids:
-                    raise ClassNotFound(class_name)
                 key = (self.provider_ids[uuid], self.class_ids[class_name])
                 row = self.inventory.get(key)
                 if row is None:
