@@ -121,6 +121,14 @@ def test_deep_nesting_is_refused(application: Wsgi, path: str, depth: int) -> No
     assert ask(application, "POST", path, b"[" * depth + b"]" * depth).status_code == 400
 
 
+def test_a_refused_parent_is_told_before_a_taken_name(application: Wsgi) -> None:
+    """As the reference does: 400 rather than 409."""
+    ask(application, "POST", "/resource_providers", {"name": "taken"})
+    made = ask(application, "POST", "/resource_providers", {"name": "to be moved"}).json
+    body = {"name": "taken", "parent_provider_uuid": made["uuid"]}
+    assert ask(application, "PUT", f"/resource_providers/{made['uuid']}", body).status_code == 400
+
+
 @pytest.mark.parametrize(
     "body",
     [

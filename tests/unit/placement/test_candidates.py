@@ -214,9 +214,9 @@ class TestOrderAndBounds:
         devices = [provider(n, {"SRIOV_NET_VF": 8}, parent=1, root=1) for n in range(2, 10)]
         fleet = fleet_of([provider(1), *devices])
         groups = tuple(RequestGroup(f"_{n}", NET) for n in range(8))
-        start = time.perf_counter()
+        start = time.thread_time()  # the work, however busy the machine is
         result = find_candidates(fleet, Request(groups, group_policy=policy))
-        assert time.perf_counter() - start < 0.9
+        assert time.thread_time() - start < 0.9
         assert len(result.candidates) == 10_000
         assert result.cut_short
 

@@ -108,12 +108,13 @@ def update(service: PlacementService, call: Call) -> Reply:
 
 
 def _save(connection: Any, uuid: str, data: dict[str, Any], version: Version) -> Provider:
+    """A parent that is refused (400) is told before a name that is taken (409), as the reference does."""
     provider = providers.lock(connection, uuid)
-    providers.rename(connection, provider, data["name"])
     if "parent_provider_uuid" in data:
         providers.set_parent(
             connection, provider, data["parent_provider_uuid"], reparenting=version >= (1, 37)
         )
+    providers.rename(connection, provider, data["name"])
     return providers.find(connection, uuid)
 
 
