@@ -54,6 +54,8 @@ class Figure:
     side: Side
     value: float
     note: str = ""
+    cpu_ms: float | None = None
+    """Processor time of service and database for each request, which a busy machine does not falsify."""
     load: float = field(default_factory=lambda: os.getloadavg()[0])
     """How busy the machine was: without it a figure can't be trusted, nor a ratio of two."""
 
@@ -67,7 +69,16 @@ class Figures:
 
     def table(self) -> Table:
         table = Table(box=box.MARKDOWN)
-        for heading in ("nodes", "measure", "reference", "moorage", "ratio", "notes"):
+        for heading in (
+            "nodes",
+            "measure",
+            "reference",
+            "moorage",
+            "ratio",
+            "CPU each",
+            "CPU ratio",
+            "notes",
+        ):
             table.add_column(heading, justify="left" if heading in ("measure", "notes") else "right")
         for size in sorted({figure.size for figure in self.figures}):
             for measure in Measure:
@@ -93,6 +104,7 @@ class Figures:
                 "side": figure.side.value,
                 "value": round(figure.value, 3),
                 "unit": MEANINGS[figure.measure].unit,
+                "cpu_ms": None if figure.cpu_ms is None else round(figure.cpu_ms, 3),
                 "note": figure.note,
                 "load": round(figure.load, 1),
             }
@@ -108,19 +120,31 @@ class Figures:
         if not sides:
             return []
         reference, ours = sides.get(Side.REFERENCE), sides.get(Side.MOORAGE)
-        ratio = "—"
-        if reference and ours and measure is not Measure.MEMORY:
-            better, worse = (ours, reference) if MEANINGS[measure].more_is_better else (reference, ours)
-            ratio = f"{better.value / worse.value:.1f} ×"
         notes = "; ".join(f"{one.side.value}: {one.note}" for one in (reference, ours) if one and one.note)
         return [
             f"{size:,}",
             MEANINGS[measure].title,
             _shown(reference, measure),
             _shown(ours, measure),
-            ratio,
+            _ratio(reference, ours),
+            " / ".join(f"{one.cpu_ms:,.1f} ms" for one in (reference, ours) if one and one.cpu_ms),
+            _cpu_ratio(reference, ours),
             notes,
         ]
+
+
+def _ratio(reference: Figure | None, ours: Figure | None) -> str:
+    if reference is None or ours is None or ours.measure is Measure.MEMORY:
+        return "—"
+    more = MEANINGS[ours.measure].more_is_better
+    better, worse = (ours, reference) if more else (reference, ours)
+    return f"{better.value / worse.value:.1f} ×"
+
+
+def _cpu_ratio(reference: Figure | None, ours: Figure | None) -> str:
+    if not reference or not ours or not reference.cpu_ms or not ours.cpu_ms:
+        return "—"
+    return f"{reference.cpu_ms / ours.cpu_ms:.1f} ×"
 
 
 def _shown(figure: Figure | None, measure: Measure) -> str:

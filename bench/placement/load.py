@@ -12,12 +12,15 @@ import selectors
 import socket
 import statistics
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 Job = list[bytes]
 """Requests that belong together and are sent one after the other, e.g. all that reports one node."""
+
+Meter = Callable[[], float]
+"""Reads the processor time that the measured processes have used so far."""
 
 
 @dataclass
@@ -25,6 +28,8 @@ class Outcome:
     """What a load run saw: how long each job took, and every status that came back."""
 
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
+    """Processor time that the measured processes used meanwhile, if there was a meter."""
     job_seconds: list[float] = field(default_factory=list)
     statuses: collections.Counter[int] = field(default_factory=collections.Counter)
     failures: list[str] = field(default_factory=list)
@@ -32,6 +37,10 @@ class Outcome:
     @property
     def jobs(self) -> int:
         return len(self.job_seconds)
+
+    @property
+    def requests(self) -> int:
+        return self.statuses.total()
 
     @property
     def rate(self) -> float:
@@ -111,11 +120,17 @@ class _Client:
         return int(answer[9:12]), answer[answer.find(b"\r\n\r\n") + 4 :]
 
 
-def run(port: int, jobs: Iterable[Job], clients: int, seconds: float = float("inf")) -> Outcome:
+def run(
+    port: int,
+    jobs: Iterable[Job],
+    clients: int,
+    seconds: float = float("inf"),
+    meter: Meter = lambda: 0.0,
+) -> Outcome:
     """Work through `jobs` with `clients` connections; no job is begun after `seconds`."""
     outcome, queue, waiting = Outcome(), iter(jobs), 0
     selector = selectors.DefaultSelector()
-    began = time.perf_counter()
+    began, metered = time.perf_counter(), meter()
     for _ in range(clients):
         job = next(queue, None)
         if job is None:
@@ -143,6 +158,7 @@ def run(port: int, jobs: Iterable[Job], clients: int, seconds: float = float("in
             selector.unregister(client.socket)
             client.socket.close()
     outcome.seconds = time.perf_counter() - began
+    outcome.cpu_seconds = meter() - metered
     return outcome
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from bench.placement import load
-from bench.placement.load import Job, Outcome, message
+from bench.placement.load import Job, Meter, Outcome, message
 from bench.placement.nodes import ASK, Inventory, Node
 from tests.support.wire import Wire
 
@@ -21,7 +21,7 @@ class WrongAnswerError(Exception):
     """A side was fast, but not right: its figure would mean nothing."""
 
 
-def candidates(port: int, expected: int, repeats: int) -> Outcome:
+def candidates(port: int, expected: int, repeats: int, meter: Meter) -> Outcome:
     """The scheduler's usual question: who has room for this, with these instructions; at most 1,000."""
     query = urlencode({"resources": RESOURCES, "required": "HW_CPU_X86_AVX2", "limit": 1000})
     path = f"/allocation_candidates?{query}"
@@ -30,10 +30,10 @@ def candidates(port: int, expected: int, repeats: int) -> Outcome:
         found = len(answer.json()["allocation_requests"]) if answer.status == 200 else answer.status
     if found != expected:
         raise WrongAnswerError(f"expected {expected} candidates, got {found}")
-    return load.run(port, [[message("GET", path)]] * repeats, clients=1)
+    return load.run(port, [[message("GET", path)]] * repeats, clients=1, meter=meter)
 
 
-def in_tree(port: int, nodes: list[Node], repeats: int) -> Outcome:
+def in_tree(port: int, nodes: list[Node], repeats: int, meter: Meter) -> Outcome:
     """The question that a rebuild or a move to a named host asks."""
     chosen = random.Random(2).choices(nodes, k=repeats + 20)
     jobs = [
@@ -41,20 +41,20 @@ def in_tree(port: int, nodes: list[Node], repeats: int) -> Outcome:
         for node in chosen
     ]
     load.run(port, jobs[:20], clients=1)
-    return load.run(port, jobs[20:], clients=1)
+    return load.run(port, jobs[20:], clients=1, meter=meter)
 
 
-def claims(port: int, nodes: list[Node], seconds: float) -> Outcome:
+def claims(port: int, nodes: list[Node], seconds: float, meter: Meter) -> Outcome:
     """New servers from 16 clients, spread over some hundred nodes; then every unit is counted."""
     targets = random.Random(3).sample(nodes, min(CLAIM_TARGETS, len(nodes)))
     uuids = [node.uuid for node in targets]
     before = _used(port, uuids, "VCPU")
-    outcome = load.run(port, _claims(uuids, {"VCPU": 1}), CLIENTS, seconds)
+    outcome = load.run(port, _claims(uuids, {"VCPU": 1}), CLIENTS, seconds, meter)
     _check_accounting(before, _used(port, uuids, "VCPU"), outcome)
     return outcome
 
 
-def hot_provider(port: int, seconds: float) -> Outcome:
+def hot_provider(port: int, seconds: float, meter: Meter) -> Outcome:
     """16 clients that all want the same, large provider: there is room for all of them."""
     hot = str(uuid.uuid4())
     with Wire(port) as wire:
@@ -66,7 +66,7 @@ def hot_provider(port: int, seconds: float) -> Outcome:
                 "inventories": {"VCPU": Inventory(100_000_000, 0, 1.0).as_body()},
             },
         )
-    outcome = load.run(port, _claims([hot], {"VCPU": 1}), CLIENTS, seconds)
+    outcome = load.run(port, _claims([hot], {"VCPU": 1}), CLIENTS, seconds, meter)
     _check_accounting({hot: 0}, _used(port, [hot], "VCPU"), outcome)
     return outcome
 

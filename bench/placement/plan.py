@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench.placement import measures, moorage_side, reference_side
-from bench.placement.figures import Figure, Figures, Measure, Side
+from bench.placement.figures import MEANINGS, Figure, Figures, Measure, Side
 from bench.placement.load import Outcome
 from bench.placement.nodes import Node, make_nodes
 from tests.support import moorage
 from tests.support.postgres import Postgres
-from tests.support.processes import Service, memory_of
+from tests.support.processes import Service, cpu_seconds, memory_of, process_tree
 
 WORKERS = 2
 REFERENCE_SAMPLE = 300
@@ -92,45 +91,45 @@ class Run:
     def _common(self, side: Side, service: Service, nodes: list[Node], repeats: int) -> None:
         """What is measured alike on both sides."""
         size, port = len(nodes), service.port
-        with self._measuring(Measure.CANDIDATES, side, size) as wanted:
-            if wanted:
-                expected = min(1000, sum(WANTED_TRAIT in node.traits for node in nodes))
-                outcome = measures.candidates(port, expected, repeats)
-                self._add(size, Measure.CANDIDATES, side, outcome.median_ms, _tail(outcome))
-        with self._measuring(Measure.IN_TREE, side, size) as wanted:
-            if wanted:
-                outcome = measures.in_tree(port, nodes, 20 * repeats)
-                self._add(size, Measure.IN_TREE, side, outcome.median_ms, _tail(outcome))
-        with self._measuring(Measure.CLAIMS, side, size) as wanted:
-            if wanted:
-                outcome = measures.claims(port, nodes, self.seconds)
-                self._add(size, Measure.CLAIMS, side, outcome.succeeded / outcome.seconds, _refusals(outcome))
-        with self._measuring(Measure.HOT, side, size) as wanted:
-            if wanted:
-                outcome = measures.hot_provider(port, self.seconds)
-                self._add(size, Measure.HOT, side, outcome.succeeded / outcome.seconds, _refusals(outcome))
-        with self._measuring(Measure.MEMORY, side, size) as wanted:
-            if wanted:
-                largest = max(memory_of(pid) for pid in service.pids() if pid != service.pid)
-                self._add(size, Measure.MEMORY, side, largest / 2**20)
+        expected = min(1000, sum(WANTED_TRAIT in node.traits for node in nodes))
 
-    @contextmanager
-    def _measuring(self, measure: Measure, side: Side, size: int) -> Iterator[bool]:
-        wanted = measure in self.only
-        if wanted:
-            self.tell(f"{side}, {size:,} nodes: {measure}")
-        yield wanted
+        def meter() -> float:
+            return cpu_seconds([*service.pids(), *process_tree(self.server.pid)])
 
-    def _add(self, size: int, measure: Measure, side: Side, value: float, note: str = "") -> None:
+        runs: dict[Measure, Callable[[], Outcome]] = {
+            Measure.CANDIDATES: lambda: measures.candidates(port, expected, repeats, meter),
+            Measure.IN_TREE: lambda: measures.in_tree(port, nodes, 20 * repeats, meter),
+            Measure.CLAIMS: lambda: measures.claims(port, nodes, self.seconds, meter),
+            Measure.HOT: lambda: measures.hot_provider(port, self.seconds, meter),
+        }
+        for measure, run in runs.items():
+            if measure in self.only:
+                self.tell(f"{side}, {size:,} nodes: {measure}")
+                outcome = run()
+                cpu_ms = 1000 * outcome.cpu_seconds / outcome.requests
+                self._add(size, measure, side, _value(measure, outcome), _note(outcome), cpu_ms)
+        largest = max(memory_of(pid) for pid in service.pids() if pid != service.pid)
+        self._add(size, Measure.MEMORY, side, largest / 2**20)
+
+    def _add(
+        self,
+        size: int,
+        measure: Measure,
+        side: Side,
+        value: float,
+        note: str = "",
+        cpu_ms: float | None = None,
+    ) -> None:
         if measure in self.only:
-            self.figures.add(Figure(size, measure, side, value, note))
+            self.figures.add(Figure(size, measure, side, value, note, cpu_ms))
 
 
-def _tail(outcome: Outcome) -> str:
-    return f"p99 {outcome.p99_ms:,.1f} ms"
+def _value(measure: Measure, outcome: Outcome) -> float:
+    if MEANINGS[measure].more_is_better:
+        return outcome.succeeded / outcome.seconds
+    return outcome.median_ms
 
 
-def _refusals(outcome: Outcome) -> str:
-    refused = {status: count for status, count in sorted(outcome.statuses.items()) if status >= 300}
-    words = [f"{count} × {status}" for status, count in refused.items()]
-    return ", ".join([f"p99 {outcome.p99_ms:,.0f} ms", *words])
+def _note(outcome: Outcome) -> str:
+    refused = [f"{count} × {status}" for status, count in sorted(outcome.statuses.items()) if status >= 300]
+    return ", ".join([f"p99 {outcome.p99_ms:,.1f} ms", *refused])
