@@ -14,6 +14,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from typing import Protocol
 
 import sqlalchemy as sa
 from prometheus_client import Counter, Histogram
@@ -38,18 +39,28 @@ BATCH = Histogram(
 )
 
 Step = Callable[[Sequence[Work]], None]
-Steps = Mapping[str, Mapping[str, Step]]
-"""By kind of operation, by the name of the step."""
+
+
+class Kind(Protocol):
+    """One kind of operation."""
+
+    def steps(self) -> Mapping[str, Step]:
+        """By name."""
+
+    def give_up(self, work: Work, error: str) -> None:
+        """A step has failed too often, for reasons of ours: leave a state that users can act on."""
+
 
 _MOST_STEPS = 20
-_MOST_TRIES = 8
+_MOST_TRIES = 12
+"""Some five minutes, with the pauses in between."""
 
 
 class Runner:
     def __init__(
         self,
         database: Database,
-        steps: Steps,
+        kinds: Mapping[str, Kind],
         undo: Step,
         notices: Notices,
         *,
@@ -59,7 +70,8 @@ class Runner:
     ) -> None:
         self._database = database
         self._notices = notices
-        self._steps = steps
+        self._kinds = kinds
+        self._steps = {name: kind.steps() for name, kind in kinds.items()}
         self._undo = undo
         self._batch = batch
         self._lease_seconds = lease_seconds
@@ -140,7 +152,7 @@ class Runner:
         """Something that is nobody's decision went wrong: try again a bounded number of times."""
         work.changes, work.writes, work.outcome = {}, [], None
         if work.operation.tries >= _MOST_TRIES:
-            work.fail(error)
+            self._kinds[work.operation.kind].give_up(work, error)
             return
         work.try_again(step, min(60.0, 0.5 * 2**work.operation.tries))
 

@@ -18,7 +18,7 @@ from moorage.conductor.operations.build import Build
 from moorage.conductor.operations.delete import Delete
 from moorage.conductor.operations.power import Power
 from moorage.conductor.placing import Placer
-from moorage.conductor.runner import Runner, Steps
+from moorage.conductor.runner import Kind, Runner
 from moorage.conductor.work import Work
 from moorage.db.database import Database
 from moorage.network.contract import Network
@@ -84,14 +84,14 @@ class ConductorService:
             max_attempts=settings.max_attempts,
             pending_timeout=settings.pending_timeout,
         )
-        steps: Steps = {
-            "build": build.steps(),
-            "delete": Delete(database, agents, hosts, network, placement).steps(),
-            **{kind: Power(agents, kind).steps() for kind in ("start", "stop", "reboot")},
+        kinds: dict[str, Kind] = {
+            "build": build,
+            "delete": Delete(database, agents, hosts, network, placement),
+            **{kind: Power(agents, kind) for kind in ("start", "stop", "reboot")},
         }
         self.runner = Runner(
             database,
-            steps,
+            kinds,
             self._undo,
             Notices(self._notifications),
             threads=settings.threads,

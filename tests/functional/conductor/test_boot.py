@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from moorage.conductor import runner
+from moorage.placement.client.contract import PlacementUnavailableError
+from moorage.placement.client.local import LocalPlacement
 from tests.functional.conductor.conftest import Yard
 
 Make = Callable[..., Yard]
@@ -100,3 +105,21 @@ def test_members_of_a_group_stay_apart_when_they_are_booted_at_once(yard: Make) 
     uuids = [uuid for _ in range(3) for uuid in cloud.boot(hints=hint)]
     servers = cloud.await_status(uuids, "ACTIVE")
     assert len({server["OS-EXT-SRV-ATTR:host"] for server in servers}) == 3
+
+
+def test_a_backend_that_stays_away_leaves_no_server_stuck(
+    yard: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cloud = yard(hosts=1)
+    monkeypatch.setattr(runner, "_MOST_TRIES", 1)
+
+    def away(*_: object) -> None:
+        raise PlacementUnavailableError("nobody answers")
+
+    monkeypatch.setattr(LocalPlacement, "candidates", away)
+    (uuid,) = cloud.boot()
+    (server,) = cloud.await_status([uuid], "ERROR")
+    assert "nobody answers" in server["fault"]["message"]
+    assert server["OS-EXT-STS:task_state"] is None
+    cloud.delete(uuid)
+    cloud.await_gone([uuid])

@@ -177,6 +177,11 @@ class Build:
             work.changes["task_state"] = TaskState.SCHEDULING.value
             work.advance("schedule")
 
+    def give_up(self, work: Work, error: str) -> None:
+        """What the server holds is left for a delete: it may be just that which can't be reached."""
+        work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
+        work.fail(error)
+
     def _fail(self, work: Work, error: str) -> None:
         ports = _ports(work)
         if ports:

@@ -68,15 +68,15 @@ class Delete:
             result = work.take_result()
             if result is None:
                 if not self._agents.ask_again(work, "destroy"):
-                    self._give_up(work, "the host did not answer")
+                    self.give_up(work, "the host did not answer")
             elif result["ok"]:
                 work.advance("release")
             elif work.operation.tries < 5:
                 work.try_again("destroy", _RETRY_SECONDS)
             else:
-                self._give_up(work, result["error"])
+                self.give_up(work, result["error"])
 
-    def _give_up(self, work: Work, error: str) -> None:
+    def give_up(self, work: Work, error: str) -> None:
         work.changes = {"vm_state": "error", "task_state": None, "fault": fault(error)}
         work.fail(error)
 

@@ -30,8 +30,7 @@ class Power:
             result = work.take_result()
             if result is None:
                 if not self._agents.ask_again(work, "begin"):
-                    work.changes = {"task_state": None}
-                    work.fail("the host did not answer")
+                    self.give_up(work, "the host did not answer")
             elif result["ok"]:
                 work.changes = {
                     "vm_state": _STATE_AFTER[self._kind].value,
@@ -40,5 +39,9 @@ class Power:
                 }
                 work.finish()
             else:
-                work.changes = {"task_state": None}
-                work.fail(result["error"])
+                self.give_up(work, result["error"])
+
+    def give_up(self, work: Work, error: str) -> None:
+        """The server is what it was; its action says what went wrong."""
+        work.changes = {"task_state": None}
+        work.fail(error)
