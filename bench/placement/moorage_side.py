@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bench.placement import load
-from bench.placement.load import Job, message
+from bench.placement.load import Job, Meter, Outcome, message
 from bench.placement.measures import WrongAnswerError
 from bench.placement.nodes import ASK, Node
 from tests.support import moorage
@@ -28,12 +28,13 @@ def configure(directory: Path, server: Postgres, database: str) -> Path:
     return config
 
 
-def report(port: int, nodes: list[Node]) -> float:
-    """Seconds to report the whole fleet in batches, one after the other, from one client."""
-    outcome = load.run(port, _report_jobs(nodes), clients=1)
+def report(port: int, nodes: list[Node], meter: Meter) -> Outcome:
+    """The whole fleet in batches, one after the other, from one client."""
+    jobs = list(_report_jobs(nodes))
+    outcome = load.run(port, jobs, clients=1, meter=meter)
     if outcome.succeeded != outcome.jobs:
         raise WrongAnswerError(f"reports were refused: {outcome.failures}")
-    return outcome.seconds
+    return outcome
 
 
 def occupy(port: int, nodes: list[Node]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bench.placement import measures, moorage_side, reference_side
 from bench.placement.figures import MEANINGS, Figure, Figures, Measure, Side
-from bench.placement.load import Outcome
+from bench.placement.load import Meter, Outcome
 from bench.placement.nodes import Node, make_nodes
 from tests.support import moorage
 from tests.support.postgres import Postgres
@@ -74,13 +74,10 @@ class Run:
         size, database = len(nodes), f"moorage_{len(nodes)}"
         config = moorage_side.configure(self.directory / database, self.server, database)
         with moorage.start(config, workers=WORKERS) as service:
-            self.tell(f"moorage, {size:,} nodes: report")
-            seconds = moorage_side.report(service.port, nodes)
-            self._add(size, Measure.REPORT, Side.MOORAGE, seconds, f"{size / seconds:,.0f} nodes/s")
+            self._moorage_report(Measure.REPORT, service, nodes)
             moorage_side.occupy(service.port, nodes)
             self._common(Side.MOORAGE, service, nodes, repeats=100)
-            self.tell(f"moorage, {size:,} nodes: unchanged report")
-            self._add(size, Measure.UNCHANGED, Side.MOORAGE, moorage_side.report(service.port, nodes))
+            self._moorage_report(Measure.UNCHANGED, service, nodes)
         if Measure.COLD in self.only:
             self.tell(f"moorage, {size:,} nodes: cold start")
             service, seconds = moorage_side.cold_start(config)
@@ -88,14 +85,21 @@ class Run:
                 self._add(size, Measure.COLD, Side.MOORAGE, seconds)
         self.server.drop_database(database)
 
+    def _moorage_report(self, measure: Measure, service: Service, nodes: list[Node]) -> None:
+        self.tell(f"moorage, {len(nodes):,} nodes: {measure}")
+        outcome = moorage_side.report(service.port, nodes, self._meter(service))
+        note = f"{len(nodes) / outcome.seconds:,.0f} nodes/s, {outcome.cpu_seconds:.1f} s of CPU"
+        self._add(len(nodes), measure, Side.MOORAGE, outcome.seconds, note)
+
+    def _meter(self, service: Service) -> Meter:
+        """Of the service and its database together."""
+        return lambda: cpu_seconds([*service.pids(), *process_tree(self.server.pid)])
+
     def _common(self, side: Side, service: Service, nodes: list[Node], repeats: int) -> None:
         """What is measured alike on both sides."""
         size, port = len(nodes), service.port
         expected = min(1000, sum(WANTED_TRAIT in node.traits for node in nodes))
-
-        def meter() -> float:
-            return cpu_seconds([*service.pids(), *process_tree(self.server.pid)])
-
+        meter = self._meter(service)
         runs: dict[Measure, Callable[[], Outcome]] = {
             Measure.CANDIDATES: lambda: measures.candidates(port, expected, repeats, meter),
             Measure.IN_TREE: lambda: measures.in_tree(port, nodes, 20 * repeats, meter),
