@@ -71,7 +71,7 @@ class Claimants:
         return total
 
     def _work(self, ledger: Ledger, dice: random.Random) -> None:
-        with Wire(self.port, timeout=30) as wire:
+        with Wire(self.port, timeout=30, once=True) as wire:
             while not self._stopping.is_set():
                 if ledger.promised and dice.random() < self.release:
                     _release(wire, ledger, dice.choice(list(ledger.promised)))

@@ -34,7 +34,16 @@ class Reply:
 class Wire:
     """One connection to one server. Not shared between threads."""
 
-    def __init__(self, port: int, *, version: str = "1.39", token: str = "admin", timeout: float = 120.0):
+    def __init__(
+        self,
+        port: int,
+        *,
+        version: str = "1.39",
+        token: str = "admin",
+        timeout: float = 120.0,
+        once: bool = False,
+    ) -> None:
+        self.once = once
         self.port = port
         self.version = version
         self.token = token
@@ -79,8 +88,11 @@ class Wire:
         return self.request("DELETE", path, version=version)
 
     def exchange(self, message: bytes, method: str = "GET") -> Reply:
-        """Send raw bytes. A kept-alive connection that the server had dropped meanwhile is opened anew."""
-        fresh = self._socket is None
+        """Send raw bytes. A kept-alive connection that the server had dropped meanwhile is opened anew.
+
+        With `once`, nothing is ever sent a second time: the server may have done it before it died.
+        """
+        fresh = self._socket is None or self.once
         try:
             return self._exchange(message, method)
         except (ConnectionLostError, ConnectionError):

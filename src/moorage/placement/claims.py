@@ -91,7 +91,6 @@ def decide(
         held=held,
         provider_ids=_lock_providers(connection, every, held),
         class_ids=_class_ids(connection, every, known.classes),
-        type_ids=_type_ids(connection, every, known.types),
     )
     desk.inventory = _inventories(connection, set(desk.provider_ids.values()))
     errors: list[Exception | None] = []
@@ -101,6 +100,7 @@ def decide(
             errors.append(None)
         except PlacementError as error:
             errors.append(error)
+    desk.type_ids = _type_ids(connection, [claim for claim, _ in desk.admitted], known.types)
     desk.write(connection)
     return errors
 
@@ -186,7 +186,7 @@ def _class_ids(connection: Connection, claims: Sequence[Claim], known: dict[str,
 
 
 def _type_ids(connection: Connection, claims: Sequence[Claim], known: dict[str, int]) -> dict[str, int]:
-    """Ids of the consumer types named; a type that is new is made."""
+    """Ids of the consumer types of claims that come true; a type that is new is made."""
     wanted = {claim.type_name for claim in claims if claim.type_name is not None}
     if wanted <= known.keys():
         return known
@@ -217,7 +217,7 @@ class _Decision:
     held: dict[str, _Held]
     provider_ids: Mapping[str, int]
     class_ids: Mapping[str, int]
-    type_ids: Mapping[str, int]
+    type_ids: Mapping[str, int] = field(default_factory=dict)
     inventory: Mapping[Key, Row[Any]] = field(default_factory=dict)
     change: dict[Key, int] = field(default_factory=lambda: defaultdict(int))
     """In the usage of each inventory, by all that was admitted."""

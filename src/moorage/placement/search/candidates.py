@@ -4,24 +4,32 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 from operator import length_hint
 
 import numpy as np
 
 from moorage.placement.fleet.fleet import Fleet
+from moorage.placement.fleet.names import UnknownNameError
 from moorage.placement.search.budget import Budget
 from moorage.placement.search.combine import Combiner
 from moorage.placement.search.order import in_order
 from moorage.placement.search.plan import Plan, make_plan
-from moorage.placement.search.request import Request
+from moorage.placement.search.providers import ProviderFilters, find_providers
+from moorage.placement.search.request import Request, RequestGroup
 from moorage.placement.search.result import Candidate, SearchOptions, SearchResult, Strategy
 
 
 def find_candidates(fleet: Fleet, request: Request, options: SearchOptions | None = None) -> SearchResult:
     """Search the fleet. An unknown class or trait name raises `UnknownNameError`."""
     options = options or SearchOptions()
-    plan = make_plan(fleet, request)
+    try:
+        plan = make_plan(fleet, request)
+    except UnknownNameError as error:
+        if _answered_before(fleet, request, error.name):
+            return SearchResult([], [], cut_short=False)
+        raise
     if not plan.picks:
         return SearchResult([], [], cut_short=False)
     budget = Budget(options.max_steps)
@@ -31,6 +39,25 @@ def find_candidates(fleet: Fleet, request: Request, options: SearchOptions | Non
     bounded_by_us = bound is not None and bound != request.limit
     more = bounded_by_us and next(found, None) is not None
     return SearchResult(candidates, _summarised(fleet, request, candidates), more or budget.exhausted)
+
+
+def _answered_before(fleet: Fleet, request: Request, unknown: str) -> bool:
+    """Whether a group before the one with the unknown name finds nothing by itself.
+
+    Then the reference answers with an empty list and never looks at that name; so do we.
+    """
+    if unknown in request.root_required | request.root_forbidden:
+        return False
+    for group in request.groups:
+        if unknown in group.resources:
+            return False
+        if unknown in group.forbidden_traits.union(*group.required_traits):
+            members = RequestGroup(member_of=group.member_of)
+            return bool(group.member_of) and not find_providers(fleet, ProviderFilters(members))
+        alone = replace(request, groups=(group,), same_subtrees=(), limit=1, nested=True)
+        if not find_candidates(fleet, alone).candidates:
+            return True
+    return False
 
 
 def _bound(request: Request, options: SearchOptions) -> int | None:

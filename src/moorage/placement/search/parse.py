@@ -16,6 +16,7 @@ Pairs = Sequence[tuple[str, str]]
 _KEY = re.compile(r"^(resources|required|member_of|in_tree)([1-9][0-9]*)?$")
 _KEY_1_33 = re.compile(r"^(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?$")
 _MAX_AMOUNT = 2**63 - 1
+_NUMBER = re.compile(r"^[1-9][0-9]{0,17}$")
 
 UNDEFINED = "placement.undefined_code"
 BAD_VALUE = "placement.query.bad_value"
@@ -33,7 +34,9 @@ class QueryError(ValueError):
 
 def candidates_request(pairs: Pairs, version: Version) -> Request:
     """The request of `GET /allocation_candidates`; its parameters' names have passed the schema."""
-    last = dict(pairs)
+    limit = _limit(_values(pairs, "limit"))
+    policy = _group_policy(_values(pairs, "group_policy"))
+    root_required, root_forbidden = _root_traits(_values(pairs, "root_required"))
     same_subtrees = _same_subtrees(_values(pairs, "same_subtree"))
     groups = _groups(pairs, version)
     if version >= (1, 36):
@@ -42,17 +45,14 @@ def candidates_request(pairs: Pairs, version: Version) -> Request:
         _check_orphans(groups)
     if version >= (1, 22):
         _check_conflicts(groups)
-    policies = _values(pairs, "group_policy")
-    if not policies and sum(group.granular for group in groups.values()) > 1:
+    if policy is None and sum(group.granular for group in groups.values()) > 1:
         raise QueryError(
             'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
         )
-    root_required, root_forbidden = _root_traits(_values(pairs, "root_required"))
-    limits = _values(pairs, "limit")
     return Request(
         groups=tuple(groups.values()),
-        limit=int(limits[0]) if "limit" in last else None,
-        group_policy=GroupPolicy(policies[0]) if policies else None,
+        limit=limit,
+        group_policy=policy,
         root_required=root_required,
         root_forbidden=root_forbidden,
         same_subtrees=same_subtrees,
@@ -99,6 +99,26 @@ def resources(value: str) -> dict[str, int]:
             raise QueryError(f"Requested resource {name} requires amount >= 1. Got: {amount}.")
         amounts[name] = min(amount, _MAX_AMOUNT)
     return amounts
+
+
+def _limit(values: list[str]) -> int | None:
+    """Of several the first counts, but the schema has seen the last one only."""
+    if not values:
+        return None
+    if not _NUMBER.match(values[0]):
+        raise QueryError(f"Invalid query string parameters: '{values[0]}' is no limit", BAD_VALUE)
+    return int(values[0])
+
+
+def _group_policy(values: list[str]) -> GroupPolicy | None:
+    if not values:
+        return None
+    try:
+        return GroupPolicy(values[0])
+    except ValueError:
+        raise QueryError(
+            f"Invalid query string parameters: '{values[0]}' is no group policy", BAD_VALUE
+        ) from None
 
 
 def _values(pairs: Pairs, name: str) -> list[str]:
