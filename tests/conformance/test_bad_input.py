@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import random
 import sqlite3
 import uuid
 from collections.abc import Iterator
@@ -20,10 +19,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from moorage.placement.api.openapi import describe
 from moorage.placement.api.routes import API
 from tests.conformance.junk import CONSUMER, PROVIDER, Junk, junk
+from tests.conformance.seeds import SEED
 from tests.support.stage import SqliteCopies, Stage
 from tests.support.wire import Wire
 
-SEED = int(os.environ.get("MOORAGE_SEED") or random.SystemRandom().getrandbits(32))
 JUNK = int(os.environ.get("MOORAGE_JUNK") or 3000)
 CASES_AN_OPERATION = 40
 

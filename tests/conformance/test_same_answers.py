@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from tests.conformance.answers import differences
 from tests.conformance.fleets import make_fleet
 from tests.conformance.queries import Query, any_query
+from tests.conformance.seeds import SEED
 from tests.support.stage import Stage
 from tests.support.wire import Wire
 
-SEED = int(os.environ.get("MOORAGE_SEED") or random.SystemRandom().getrandbits(32))
 QUERIES = int(os.environ.get("MOORAGE_QUERIES") or 5400)
 QUERIES_A_FLEET = 150
 

@@ -6,7 +6,6 @@ MOORAGE_SEED=123 MOORAGE_SEQUENCES=500 pytest tests/conformance/test_same_writes
 from __future__ import annotations
 
 import os
-import random
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,11 +15,11 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from tests.conformance.answers import error_differences, header_differences, normal, unequal
+from tests.conformance.seeds import SEED
 from tests.conformance.writes import CONSUMERS, PROVIDERS, Write, any_write, prelude
 from tests.support.stage import SqliteCopies, Stage
 from tests.support.wire import Reply, Wire
 
-SEED = int(os.environ.get("MOORAGE_SEED") or random.SystemRandom().getrandbits(32))
 SEQUENCES = int(os.environ.get("MOORAGE_SEQUENCES") or 30)
 
 
