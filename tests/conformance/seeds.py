@@ -1,7 +1,7 @@
 """The seed of what the conformance tests make up.
 
-It is fixed by default, so that a change is judged by itself and not by its luck; MOORAGE_SEED=random looks for
-what nobody has found yet, and any number repeats a run.
+It is fixed by default, so that a change is judged by itself and not by its luck; MOORAGE_SEED=random
+looks for what nobody has found yet, and any number repeats a run.
 """
 
 from __future__ import annotations

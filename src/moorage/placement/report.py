@@ -7,6 +7,7 @@ transaction for the whole report, and written in a few bulk statements (`placeme
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated
 
@@ -22,8 +23,7 @@ from moorage.placement.store import snapshot
 from moorage.placement.store.inventories import MAX_INT
 
 _Name = Annotated[str, Meta(pattern=r"^[A-Z0-9_]{1,255}$")]
-_Uuid = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
-"""With dashes and small letters: the spelling in which it is stored."""
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _Positive = Annotated[int, Meta(ge=1, le=MAX_INT)]
 
 
@@ -34,15 +34,9 @@ class ReportRefused(PlacementError):
 class InventoryReport(msgspec.Struct, forbid_unknown_fields=True):
     total: _Positive
     reserved: Annotated[int, Meta(ge=0, le=MAX_INT)] = 0
-    min_unit: _Uuid = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
-"""With dashes and small letters: the spelling in which it is stored."""
-_Positive = 1
-    max_unit: _Uuid = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
-"""With dashes and small letters: the spelling in which it is stored."""
-_Positive = MAX_INT
-    step_size: _Uuid = Annotated[str, Meta(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")]
-"""With dashes and small letters: the spelling in which it is stored."""
-_Positive = 1
+    min_unit: _Positive = 1
+    max_unit: _Positive = MAX_INT
+    step_size: _Positive = 1
     allocation_ratio: Annotated[float, Meta(gt=0, le=3.4e38)] = 1.0
 
     def as_tuple(self) -> tuple[int, int, int, int, int, float]:
@@ -59,12 +53,12 @@ _Positive = 1
 class ProviderReport(msgspec.Struct, forbid_unknown_fields=True):
     """What one provider shall be; what is left out stays as it is."""
 
-    uuid: _Uuid
+    uuid: str
     name: Annotated[str, Meta(min_length=1, max_length=200)]
-    parent_provider_uuid: _Uuid | msgspec.UnsetType | None = msgspec.UNSET
+    parent_provider_uuid: str | msgspec.UnsetType | None = msgspec.UNSET
     inventories: dict[_Name, InventoryReport] | None = None
     traits: list[_Name] | None = None
-    aggregates: list[_Uuid] | None = None
+    aggregates: list[str] | None = None
 
 
 class Report(msgspec.Struct, forbid_unknown_fields=True):
@@ -75,6 +69,12 @@ def check(report: Report) -> None:
     """Refuse what no state could make right."""
     seen: set[str] = set()
     for provider in report.providers:
+        related = [provider.uuid, *(provider.aggregates or ())]
+        if isinstance(provider.parent_provider_uuid, str):
+            related.append(provider.parent_provider_uuid)
+        for uuid in related:
+            if not _UUID.fullmatch(uuid):
+                raise ReportRefused(f"'{uuid}' is not a UUID with dashes and small letters")
         if provider.uuid in seen:
             raise ReportRefused(f"provider {provider.uuid} is reported twice")
         seen.add(provider.uuid)
