@@ -50,7 +50,7 @@ def _reshape(connection: Connection, bodies: dict[str, Any], wanted: list[Claim]
     """First the union of old and new inventories, then the claims, then what shall be gone goes."""
     moved = []
     providers.lock_all(connection, bodies)
-    for uuid in sorted(bodies):
+    for uuid in bodies:
         provider = _locked(connection, uuid, bodies[uuid]["resource_provider_generation"])
         new = {name: Inventory.from_body(body) for name, body in bodies[uuid]["inventories"].items()}
         if new:
