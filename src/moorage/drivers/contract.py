@@ -62,15 +62,10 @@ class ServerSpec(msgspec.Struct, frozen=True):
     config_drive: bool = False
 
 
-class PowerState(msgspec.Struct, frozen=True):
-    """As the API numbers it: 0 none, 1 running, 3 paused, 4 shut down, 6 crashed."""
-
-    number: int
-
-
 RUNNING = 1
 SHUT_DOWN = 4
 NO_STATE = 0
+"""Power states, as the API numbers them."""
 
 
 class Driver(Protocol):

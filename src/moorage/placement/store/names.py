@@ -17,8 +17,6 @@ from moorage.db.tables.placement import inventories, provider_traits, resource_c
 from moorage.placement import feed
 from moorage.placement.errors import ClassNotFound, NameExists, NameInUse, StandardName, TraitNotFound
 
-SHARES = os_traits.MISC_SHARES_VIA_AGGREGATE
-
 
 class Name(NamedTuple):
     id: int
