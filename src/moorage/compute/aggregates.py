@@ -82,4 +82,4 @@ def _read(connection: Connection, query: sa.Select[Any]) -> list[Aggregate]:
     )
     for aggregate_id, host in connection.execute(members) if rows else ():
         hosts[aggregate_id].append(host)
-    return [Aggregate(*row, tuple(hosts[row.id])) for row in rows]
+    return [Aggregate(**row._mapping, hosts=tuple(hosts[row.id])) for row in rows]
