@@ -11,6 +11,7 @@ from oslo_config import cfg
 from moorage.bus.contract import ConductorSide
 from moorage.bus.notifications import Notifications, Silence
 from moorage.conductor.agents import Agents
+from moorage.conductor.deciding import Decider
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.inbox import Inbox
 from moorage.conductor.notices import Notices
@@ -37,6 +38,7 @@ class Settings:
     threads: int
     batch: int
     lease_seconds: int
+    ask_again_seconds: float
     service_down_time: int
     default_zone: str
 
@@ -49,6 +51,7 @@ class Settings:
             threads=conf.conductor.threads,
             batch=conf.conductor.batch,
             lease_seconds=conf.conductor.lease_seconds,
+            ask_again_seconds=conf.conductor.ask_again_seconds,
             service_down_time=conf.compute.service_down_time,
             default_zone=conf.compute.default_availability_zone,
         )
@@ -68,14 +71,9 @@ class ConductorService:
         self._notifications = notifications or Silence()
         self._network = network
         hosts = Hosts(database, down_after=settings.service_down_time, default_zone=settings.default_zone)
-        self._placer = Placer(
-            database,
-            hosts,
-            placement,
-            settings.scheduler,
-            default_zone=settings.default_zone,
-        )
-        agents = Agents(bus)
+        decider = Decider(database, hosts, placement, settings.scheduler, default_zone=settings.default_zone)
+        self._placer = Placer(decider, hosts, placement, max_attempts=settings.scheduler.max_attempts)
+        agents = Agents(bus, settings.ask_again_seconds)
         build = Build(
             database,
             self._placer,

@@ -22,7 +22,8 @@ from moorage.compute.fault import fault
 from moorage.compute.states import TaskState, VmState
 from moorage.conductor import groups
 from moorage.conductor.agents import Agents
-from moorage.conductor.placing import NoHost, Placer
+from moorage.conductor.deciding import NoHost
+from moorage.conductor.placing import Placer
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.core.clock import utcnow

@@ -1,0 +1,200 @@
+"""Deciding: which hosts a batch of servers should have. Nothing is claimed, so a plan is made with it too.
+
+Servers that ask for the same share one question to Placement. All decisions of a batch are made against one
+board, so that each sees what the ones before it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from moorage.conductor import surroundings
+from moorage.conductor.hosts import Hosts
+from moorage.conductor.surroundings import Surroundings
+from moorage.db.database import Database
+from moorage.placement.client.contract import Candidates, PlacementClient, PlacementRefusedError
+from moorage.scheduler import hints, offers
+from moorage.scheduler.board import Board
+from moorage.scheduler.errors import SchedulingError
+from moorage.scheduler.offers import Offers
+from moorage.scheduler.prefilters import contract as prefilters
+from moorage.scheduler.prefilters.availability_zone import AvailabilityZone
+from moorage.scheduler.prefilters.enabled_hosts import EnabledHosts
+from moorage.scheduler.prefilters.image_traits import ImageTraits
+from moorage.scheduler.prefilters.one_node import OneNode
+from moorage.scheduler.request import Request, from_flavor
+from moorage.scheduler.select import Choice, Decision, Selector
+from moorage.scheduler.settings import Settings
+from moorage.scheduler.story import sentence
+from moorage.scheduler.trace import Emptiness, Trace
+
+Query = tuple[tuple[str, str], ...]
+WIDENING = 8
+"""So many times more candidates are asked for if none of those found will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoHost:
+    """Nothing fits; `hopeless` if waiting can't change that."""
+
+    sentence: str
+    hopeless: bool = False
+
+
+@dataclass(slots=True)
+class Seat:
+    """One server of the batch, on its way to a host."""
+
+    server: Mapping[str, Any]
+    """The server's row, or one that a server would have."""
+    tried_nodes: frozenset[str] = frozenset()
+    request: Request | None = None
+    query: Query = ()
+    decision: Decision | None = None
+    choices: list[Choice] = field(default_factory=list)
+    """What is left to try, best first."""
+    refusal: NoHost | None = None
+
+    @property
+    def trace(self) -> Trace:
+        """The record of the decision, also of one that could not be made."""
+        if self.decision is not None:
+            return self.decision.trace
+        return Trace(self.server["uuid"], [], problem=self.refusal.sentence if self.refusal else "")
+
+
+class Pass:
+    """One batch's decisions: the board that they are made on, and what Placement said about emptiness."""
+
+    def __init__(self) -> None:
+        self.board = Board({})
+        self.emptiness: dict[Query, Emptiness | None] = {}
+
+
+class Decider:
+    def __init__(
+        self,
+        database: Database,
+        hosts: Hosts,
+        placement: PlacementClient,
+        settings: Settings,
+        *,
+        default_zone: str,
+    ) -> None:
+        self._database = database
+        self._hosts = hosts
+        self._placement = placement
+        self._settings = settings
+        self._selector = Selector(settings)
+        self._zone = AvailabilityZone({}, default_zone)
+
+    def decide(self, seats: Sequence[Seat]) -> Pass:
+        """Give each seat its choices, best first, or its refusal."""
+        this = Pass()
+        self._ask(seats)
+        undecided = [seat for seat in seats if seat.refusal is None]
+        while undecided:
+            undecided = self._decide_all(undecided, this)
+        return this
+
+    def none_left(self, seat: Seat, this: Pass) -> None:
+        """The seat stays empty: find out why."""
+        trace = seat.trace
+        trace.chosen = None
+        query = tuple(pair for pair in seat.query if pair[0] != "limit")
+        if query not in this.emptiness:
+            why = self._placement.why(query)
+            this.emptiness[query] = None if why is None else Emptiness.of(why)
+        trace.why = this.emptiness[query]
+        seat.refusal = NoHost(sentence(trace))
+
+    # ------------------------------------------------------------ what is asked
+
+    def _ask(self, seats: Sequence[Seat]) -> None:
+        around = surroundings.look_up(self._database, [seat.server["request"] for seat in seats])
+        for seat in seats:
+            try:
+                seat.request = self._request(seat, around)
+            except SchedulingError as error:
+                seat.refusal = NoHost(str(error), hopeless=True)
+        counts: dict[Query, int] = {}
+        for seat in seats:
+            if seat.request is not None:
+                question = tuple(seat.request.query(1)[1:])
+                counts[question] = counts.get(question, 0) + 1
+        for seat in seats:
+            if seat.request is not None:
+                question = tuple(seat.request.query(1)[1:])
+                limit = self._settings.max_candidates + counts[question]
+                seat.query = tuple(seat.request.query(limit))
+
+    def _request(self, seat: Seat, around: Surroundings) -> Request:
+        server = seat.server
+        asked = server["request"]
+        properties = (asked.get("image") or {}).get("properties") or {}
+        request = from_flavor(
+            server["uuid"],
+            server["flavor"],
+            properties,
+            project_id=server["project_id"],
+            zone=server["requested_zone"],
+            host=asked.get("host"),
+            server_group=around.groups.get(asked.get("group") or ""),
+            tried_nodes=seat.tried_nodes,
+        )
+        request = hints.with_neighbours(request, asked.get("scheduler_hints") or {}, around.node_of)
+        target = around.node_named.get(asked.get("node") or asked.get("host") or "")
+        return prefilters.narrow(
+            request, (EnabledHosts(), ImageTraits(properties), self._zone, OneNode(target))
+        )
+
+    # ------------------------------------------------------------ what is decided
+
+    def _decide_all(self, seats: Sequence[Seat], this: Pass) -> list[Seat]:
+        """Decide for these; answers those whose candidates were all unfit, to be asked for more of them."""
+        board = this.board
+        answers = {query: self._candidates(query) for query in _queries(seats)}
+        found = {query: answer for query, answer in answers.items() if isinstance(answer, Candidates)}
+        roots = {root for candidates in found.values() for root in offers.roots(candidates)}
+        board.learn(self._hosts.states(roots - board.hosts.keys()))
+        by_query = {query: offers.offers(candidates, board.hosts) for query, candidates in found.items()}
+        cut_off = []
+        for seat in seats:
+            answer = answers[seat.query]
+            if isinstance(answer, PlacementRefusedError):
+                seat.refusal = NoHost(f"Placement refuses what it asks for: {answer.detail}", hopeless=True)
+            elif not self._decide_one(seat, by_query[seat.query], this):
+                seat.query = _wider(seat.query)
+                cut_off.append(seat)
+        return cut_off
+
+    def _candidates(self, query: Query) -> Candidates | PlacementRefusedError:
+        """A question that makes no sense to Placement is the problem of who asks it, not of the batch."""
+        try:
+            return self._placement.candidates(query)
+        except PlacementRefusedError as error:
+            return error
+
+    def _decide_one(self, seat: Seat, found: Offers, this: Pass) -> bool:
+        """False if a wider question may find a host where this one did not."""
+        assert seat.request is not None
+        seat.decision = self._selector.select(seat.request, found, this.board, seat.query)
+        if seat.decision.cut_off:
+            return False
+        seat.choices = list(seat.decision.choices)
+        if seat.choices:
+            this.board.take(seat.request, seat.choices[0].place.node_uuid, seat.choices[0].allocations)
+        else:
+            self.none_left(seat, this)
+        return True
+
+
+def _queries(seats: Sequence[Seat]) -> list[Query]:
+    return list(dict.fromkeys(seat.query for seat in seats))
+
+
+def _wider(query: Query) -> Query:
+    """The same question with a larger limit."""
+    return tuple((name, str(int(value) * WIDENING) if name == "limit" else value) for name, value in query)

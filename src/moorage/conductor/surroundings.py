@@ -1,0 +1,75 @@
+"""Surroundings: what requests of servers refer to, looked up for a whole batch at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from moorage.db.among import among
+from moorage.db.database import Database
+from moorage.db.tables.compute import nodes, server_group_members, server_groups, servers
+from moorage.scheduler import hints
+from moorage.scheduler.server_group import GroupPolicy, ServerGroup
+
+
+@dataclass(slots=True)
+class Surroundings:
+    groups: Mapping[str, ServerGroup] = field(default_factory=dict)
+    node_of: Mapping[str, str] = field(default_factory=dict)
+    """The nodes of other servers that requests name."""
+    node_named: Mapping[str, str] = field(default_factory=dict)
+
+
+def look_up(database: Database, asked: Iterable[Mapping[str, Any]]) -> Surroundings:
+    """What these requests (as servers keep them) name: server groups, other servers, nodes."""
+    asked = list(asked)
+    group_uuids = {request["group"] for request in asked if request.get("group")}
+    neighbours = {
+        uuid
+        for request in asked
+        for key in (hints.SAME, hints.DIFFERENT)
+        for uuid in hints.servers_named(request.get("scheduler_hints") or {}, key)
+    }
+    targets = {request.get("node") or request.get("host") for request in asked} - {None, ""}
+    found = Surroundings()
+    if not (group_uuids or neighbours or targets):
+        return found
+    with database.read() as connection:
+        if group_uuids:
+            found.groups = _server_groups(connection, group_uuids)
+        if neighbours:
+            query = sa.select(servers.c.uuid, servers.c.node_uuid).where(
+                among(connection, servers.c.uuid, neighbours), servers.c.node_uuid.is_not(None)
+            )
+            found.node_of = dict(connection.execute(query).all())
+        if targets:
+            query = sa.select(nodes.c.name, nodes.c.uuid).where(among(connection, nodes.c.name, targets))
+            found.node_named = dict(connection.execute(query).all())
+    return found
+
+
+def _server_groups(connection: Connection, uuids: set[str]) -> dict[str, ServerGroup]:
+    query = sa.select(server_groups).where(among(connection, server_groups.c.uuid, uuids))
+    found = {}
+    for row in connection.execute(query):
+        members = (
+            sa.select(servers.c.node_uuid, sa.func.count())
+            .join_from(server_group_members, servers, server_group_members.c.server_id == servers.c.id)
+            .where(
+                server_group_members.c.group_id == row.id,
+                servers.c.node_uuid.is_not(None),
+                servers.c.deleted_at.is_(None),
+            )
+            .group_by(servers.c.node_uuid)
+        )
+        found[row.uuid] = ServerGroup(
+            row.uuid,
+            GroupPolicy(row.policy),
+            int(row.rules.get("max_server_per_host", 1)),
+            dict(connection.execute(members).all()),
+        )
+    return found
