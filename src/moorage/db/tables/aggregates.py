@@ -32,7 +32,24 @@ deleted_aggregates = sa.Table(
     sa.Column("uuid", sa.String(36), primary_key=True),
     sa.Column("deleted_at", Timestamp, nullable=False, default=utcnow),
 )
-"""Those that providers in Placement may still be in: the mirror takes them out, and then forgets the row."""
+"""Those that providers in Placement may still be in: the mirror takes them out, and later forgets the row."""
+
+unmirrored_nodes = sa.Table(
+    "unmirrored_nodes",
+    METADATA,
+    sa.Column("uuid", sa.String(36), primary_key=True),
+    sa.Column("since", Timestamp, nullable=False, default=utcnow),
+)
+"""Nodes that came, moved or left, whose provider the mirror has not put into the right aggregates yet."""
+
+chores = sa.Table(
+    "chores",
+    METADATA,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("leased_until", Timestamp, nullable=False),
+    sa.Column("finished_at", Timestamp),
+)
+"""Work that one conductor at a time does every now and then."""
 
 revisions = sa.Table(
     "revisions",

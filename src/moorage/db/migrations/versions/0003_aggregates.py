@@ -34,6 +34,17 @@ def upgrade() -> None:
         sa.Column("deleted_at", Timestamp, nullable=False),
     )
     op.create_table(
+        "unmirrored_nodes",
+        sa.Column("uuid", sa.String(36), primary_key=True),
+        sa.Column("since", Timestamp, nullable=False),
+    )
+    op.create_table(
+        "chores",
+        sa.Column("name", sa.String(64), primary_key=True),
+        sa.Column("leased_until", Timestamp, nullable=False),
+        sa.Column("finished_at", Timestamp),
+    )
+    op.create_table(
         "revisions",
         sa.Column("subject", sa.String(64), primary_key=True),
         sa.Column("revision", sa.BigInteger, nullable=False),
