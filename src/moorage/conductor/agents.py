@@ -17,13 +17,13 @@ LOG = logging.getLogger(__name__)
 ASKED_AGAIN = Counter(
     "moorage_conductor_asked_again_total", "Tasks sent again because no result came.", ["kind"]
 )
-_ASK_AGAIN_SECONDS = 30.0
 _MOST_ASKS = 20
 
 
 class Agents:
-    def __init__(self, bus: ConductorSide) -> None:
+    def __init__(self, bus: ConductorSide, ask_again_seconds: float = 30.0) -> None:
         self._bus = bus
+        self._ask_again_seconds = ask_again_seconds
 
     def ask(
         self,
@@ -59,7 +59,7 @@ class Agents:
                     work.try_again(work.operation.step, 2.0)
                 continue
             for work in works:
-                work.wait(then, _ASK_AGAIN_SECONDS)
+                work.wait(then, self._ask_again_seconds)
 
     def ask_again(self, work: Work, step: str) -> bool:
         """No result by the deadline: go back to the step that asks; False once that is pointless."""

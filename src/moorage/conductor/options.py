@@ -15,6 +15,12 @@ OPTIONS: Options = {
             min=1,
             help="After this time the work of a dead conductor is taken over; longer than a step takes.",
         ),
+        cfg.FloatOpt(
+            "ask_again_seconds",
+            default=30.0,
+            min=0.1,
+            help="After this time an agent that has not answered is asked again.",
+        ),
         cfg.IntOpt("batch", default=64, min=1, help="Operations that are worked on together."),
     ],
     "scheduler": [
