@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 from prometheus_client import Counter
@@ -14,7 +15,7 @@ from prometheus_client import Counter
 from moorage.agent.journal import Journal, is_removal
 from moorage.agent.lanes import Lanes
 from moorage.agent.reporter import Reporter
-from moorage.bus.contract import DISCARD, Result, Task
+from moorage.bus.contract import ABORT, DISCARD, HURRY, Result, Task
 from moorage.drivers.contract import Driver, DriverClosedError, DriverError, ServerSpec
 
 LOG = logging.getLogger(__name__)
@@ -24,7 +25,10 @@ TASKS = Counter("moorage_agent_tasks_total", "Tasks done, by kind and outcome.",
 _PATIENCE = 30.0
 """Seconds that a removal waits for another task of its server to end."""
 
-Facts = dict[str, int]
+_PLACING = frozenset({"spawn", "take_over", "expect"})
+"""Tasks that bring a server here: what is wrong with this host need not be wrong with another."""
+
+Facts = dict[str, Any]
 
 
 class Executor:
@@ -51,6 +55,11 @@ class Executor:
             "start": self._start,
             "stop": self._stop,
             "reboot": self._reboot,
+            "rebuild": self._rebuild,
+            "hand_over": self._hand_over_server,
+            "take_over": self._take_over,
+            "expect": self._expect,
+            "live_migrate": self._live_migrate,
         }
 
     def start(self) -> None:
@@ -72,6 +81,13 @@ class Executor:
             self._reporter.repeat(accepted.answers)
         if accepted.stale:
             LOG.info("%d tasks came too late: newer ones for the same servers are known", accepted.stale)
+
+    def signal(self, task: Task) -> None:
+        """Tell the driver something about a call that is at work: it can't wait for its turn."""
+        if task.kind == ABORT:
+            self._driver.abort_live_migration(task.server_uuid)
+        elif task.kind == HURRY:
+            self._driver.hurry_live_migration(task.server_uuid)
 
     def busy(self) -> set[str]:
         """Servers that something is being done to, whose state says nothing yet."""
@@ -131,7 +147,7 @@ class Executor:
         except Exception as error:
             LOG.exception("%s of server %s failed unexpectedly", task.kind, task.server_uuid)
             text = f"{type(error).__name__}: {error}"
-            return _result(task, ok=False, error=text, retry_elsewhere=task.kind == "spawn")
+            return _result(task, ok=False, error=text, retry_elsewhere=task.kind in _PLACING)
 
     def _spawn(self, task: Task) -> Facts:
         spec = msgspec.convert(task.payload, ServerSpec)
@@ -150,6 +166,26 @@ class Executor:
     def _reboot(self, task: Task) -> Facts:
         hard = bool(task.payload.get("hard", False))
         return {"power_state": self._driver.reboot(task.server_uuid, task.node_uuid, hard=hard)}
+
+    def _rebuild(self, task: Task) -> Facts:
+        return {"power_state": self._driver.rebuild(_spec(task))}
+
+    def _hand_over_server(self, task: Task) -> Facts:
+        return {"parcel": self._driver.hand_over(task.server_uuid, task.node_uuid)}
+
+    def _take_over(self, task: Task) -> Facts:
+        return {"power_state": self._driver.take_over(_spec(task), task.payload["parcel"])}
+
+    def _expect(self, task: Task) -> Facts:
+        return {"parcel": self._driver.expect(_spec(task))}
+
+    def _live_migrate(self, task: Task) -> Facts:
+        destination = task.payload["destination"]
+        return {"parcel": self._driver.live_migrate(task.server_uuid, task.node_uuid, destination)}
+
+
+def _spec(task: Task) -> ServerSpec:
+    return msgspec.convert(task.payload["spec"], ServerSpec)
 
 
 def _result(

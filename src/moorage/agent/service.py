@@ -13,14 +13,24 @@ from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
 from moorage.agent.periodic import Periodic
 from moorage.agent.tracker import Tracker
-from moorage.bus.contract import SET_STATUS, AgentSide, BusError, Heartbeat, NodeFacts, Sighting, Task
+from moorage.bus.contract import (
+    ABORT,
+    HURRY,
+    SET_STATUS,
+    AgentSide,
+    BusError,
+    Heartbeat,
+    NodeFacts,
+    Sighting,
+    Task,
+)
 from moorage.core.clock import utcnow
 from moorage.drivers.contract import NO_STATE, Driver
 from moorage.placement.client.contract import PlacementClient
 
 LOG = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 """Grows when agents learn something that conductors have to know about."""
 
 
@@ -101,7 +111,9 @@ class AgentService:
         for task in tasks:
             if task.kind == SET_STATUS:
                 self._set_disabled(bool(task.payload.get("disabled", False)))
-        work = [task for task in tasks if task.kind != SET_STATUS]
+            elif task.kind in (ABORT, HURRY):
+                self._executor.signal(task)
+        work = [task for task in tasks if task.kind not in (SET_STATUS, ABORT, HURRY)]
         if work:
             self._executor.submit(work)
 

@@ -17,6 +17,11 @@ SET_STATUS = "set_status"
 DISCARD = "discard"
 """The kind of a task that destroys a server that should not be on this host; its result is not reported."""
 
+ABORT = "abort_live_migration"
+HURRY = "hurry_live_migration"
+"""The kinds of tasks about a live migration that is at work on this host: they don't wait for its end, have
+no result, and are forgotten if none is at work."""
+
 
 class BusError(Exception):
     """The bus could not take a message within its time."""
@@ -28,7 +33,7 @@ class Task(msgspec.Struct, frozen=True):
     operation_id: int
     server_uuid: str
     kind: str
-    """`spawn`, `destroy`, `start`, `stop`, `reboot`: a method of the driver; or one of the kinds above."""
+    """A method of the driver, as `spawn` or `take_over`; or one of the kinds above."""
     attempt: int
     """Grows with every host that is tried; an agent that has seen a higher one ignores this."""
     node_uuid: str

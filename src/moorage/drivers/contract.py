@@ -60,7 +60,13 @@ class ServerSpec(msgspec.Struct, frozen=True):
     key_name: str | None = None
     public_key: str | None = None
     config_drive: bool = False
+    power_on: bool = True
+    """Whether it shall run once it is there."""
 
+
+Parcel = dict[str, Any]
+"""What one host gives another along with a server: only drivers know what is in it. It travels through the
+control plane, so a driver that has much to give puts in where to get it."""
 
 RUNNING = 1
 SHUT_DOWN = 4
@@ -87,6 +93,34 @@ class Driver(Protocol):
     def stop(self, server_uuid: str, node_uuid: str) -> int: ...
 
     def reboot(self, server_uuid: str, node_uuid: str, *, hard: bool) -> int: ...
+
+    def rebuild(self, spec: ServerSpec) -> int:
+        """Make the server anew where it is, from the image of `spec`; answers its power state."""
+
+    def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
+        """Shut the server down, and give what another host needs to go on with it.
+
+        It stays here, shut down, until `destroy` says that it has arrived, or `start` that it has not.
+        """
+
+    def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
+        """Go on with a server that another host handed over or migrated live; answers its power state."""
+
+    def expect(self, spec: ServerSpec) -> Parcel:
+        """Prepare for a server that comes live, and say where it shall come to; `destroy` undoes that."""
+
+    def live_migrate(self, server_uuid: str, node_uuid: str, destination: Parcel) -> Parcel:
+        """Move the running server to `destination`, as that host's `expect` gave it.
+
+        When this returns, the server runs no longer here, and the other host's `take_over` gets what is
+        returned. If it fails, the server runs on here.
+        """
+
+    def abort_live_migration(self, server_uuid: str) -> None:
+        """A `live_migrate` that is at work fails soon. If none is, nothing happens."""
+
+    def hurry_live_migration(self, server_uuid: str) -> None:
+        """A `live_migrate` that is at work ends soon, even if the server has to pause for it."""
 
     def servers(self) -> dict[str, int]:
         """Power states of the servers that are here, by UUID."""

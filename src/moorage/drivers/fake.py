@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import msgspec
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
@@ -16,12 +16,13 @@ from moorage.drivers import faults
 from moorage.drivers.contract import (
     RUNNING,
     SHUT_DOWN,
-    DriverClosedError,
     DriverError,
     Inventory,
     Node,
+    Parcel,
     ServerSpec,
 )
+from moorage.drivers.fake_calls import Call, Calls, Interruption
 from moorage.drivers.fake_servers import FakeServer, FakeServers
 from moorage.drivers.faults import Fault, FaultKind
 
@@ -73,33 +74,33 @@ class FakeDriver:
         self._node_uuids = {node.uuid for node in self._nodes}
         self._servers = FakeServers(directory / "fake-servers.sqlite")
         self._lock = threading.Lock()
-        self._calls: dict[str, set[threading.Event]] = {}
-        self._closed = False
+        self._calls = Calls()
 
     def nodes(self) -> Sequence[Node]:
         return self._nodes
 
     def spawn(self, spec: ServerSpec) -> int:
-        if spec.node_uuid not in self._node_uuids:
-            raise DriverError(f"host {self._host} has no node {spec.node_uuid}", retry_elsewhere=True)
-        with self._call(spec.uuid) as ended:
-            known = self._servers.get(spec.uuid)
-            if known is not None and known.node_uuid == spec.node_uuid:
-                return known.power
-            asked = faults.of_metadata(spec.metadata)
-            self._suffer("spawn", asked, ended)
+        return self._make("spawn", spec, str(uuid.uuid4()))
+
+    def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
+        return self._make("take_over", spec, str(parcel.get("disk", "")))
+
+    def rebuild(self, spec: ServerSpec) -> int:
+        power = RUNNING if spec.power_on else SHUT_DOWN
+        with self._calls.begin(spec.uuid, "rebuild") as call:
+            self._suffer(faults.of_metadata(spec.metadata), call)
             with self._lock:
-                self._still_wanted(ended)
-                self._check_room(spec)
-                self._servers.put(FakeServer(spec.uuid, spec.node_uuid, RUNNING, dict(spec.metadata)))
-        return RUNNING
+                self._calls.check(call)
+                server = self._present(spec.uuid)
+                self._servers.put(_server(spec, server.node_uuid, power, str(uuid.uuid4())))
+        return power
 
     def destroy(self, server_uuid: str, node_uuid: str) -> None:
-        self._end_calls(server_uuid)
-        with self._call(server_uuid) as ended:
-            self._suffer("destroy", self._asked(server_uuid), ended)
+        self._calls.interrupt(server_uuid, Interruption.DESTROYED)
+        with self._calls.begin(server_uuid, "destroy") as call:
+            self._suffer(self._asked(server_uuid), call)
             with self._lock:
-                self._still_wanted(ended)
+                self._calls.check(call)
                 self._servers.remove(server_uuid)
 
     def start(self, server_uuid: str, node_uuid: str) -> int:
@@ -111,6 +112,29 @@ class FakeDriver:
     def reboot(self, server_uuid: str, node_uuid: str, *, hard: bool) -> int:
         return self._set_power("reboot", server_uuid, RUNNING)
 
+    def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
+        self._set_power("hand_over", server_uuid, SHUT_DOWN)
+        return {"disk": self._present(server_uuid).disk}
+
+    def expect(self, spec: ServerSpec) -> Parcel:
+        self._require_node(spec)
+        with self._calls.begin(spec.uuid, "expect") as call:
+            self._suffer(faults.of_metadata(spec.metadata), call)
+            with self._lock:
+                self._calls.check(call)
+                self._check_room(spec)
+        return {"host": self._host}
+
+    def live_migrate(self, server_uuid: str, node_uuid: str, destination: Parcel) -> Parcel:
+        self._set_power("live_migrate", server_uuid, SHUT_DOWN)
+        return {"disk": self._present(server_uuid).disk}
+
+    def abort_live_migration(self, server_uuid: str) -> None:
+        self._calls.interrupt(server_uuid, Interruption.ABORTED, "live_migrate")
+
+    def hurry_live_migration(self, server_uuid: str) -> None:
+        self._calls.interrupt(server_uuid, Interruption.HURRIED, "live_migrate")
+
     def servers(self) -> dict[str, int]:
         return {server.uuid: server.power for server in self._servers.all().values()}
 
@@ -120,22 +144,42 @@ class FakeDriver:
 
     def close(self) -> None:
         with self._lock:
-            self._closed = True
-            calls = [event for events in self._calls.values() for event in events]
-        for event in calls:
-            event.set()
+            self._calls.close()
         self._servers.close()
 
-    def _set_power(self, step: str, server_uuid: str, power: int) -> int:
-        with self._call(server_uuid) as ended:
-            self._suffer(step, self._asked(server_uuid), ended)
+    def _make(self, step: str, spec: ServerSpec, disk: str) -> int:
+        """A server that was not here."""
+        self._require_node(spec)
+        with self._calls.begin(spec.uuid, step) as call:
+            known = self._servers.get(spec.uuid)
+            if known is not None and known.node_uuid == spec.node_uuid:
+                return known.power
+            self._suffer(faults.of_metadata(spec.metadata), call)
+            power = RUNNING if spec.power_on else SHUT_DOWN
             with self._lock:
-                self._still_wanted(ended)
-                server = self._servers.get(server_uuid)
-                if server is None:
-                    raise DriverError(f"server {server_uuid} is not on host {self._host}")
-                self._servers.put(FakeServer(server.uuid, server.node_uuid, power, server.metadata))
+                self._calls.check(call)
+                self._check_room(spec)
+                self._servers.put(_server(spec, spec.node_uuid, power, disk))
         return power
+
+    def _set_power(self, step: str, server_uuid: str, power: int) -> int:
+        with self._calls.begin(server_uuid, step) as call:
+            self._suffer(self._asked(server_uuid), call)
+            with self._lock:
+                self._calls.check(call)
+                server = self._present(server_uuid)
+                self._servers.put(msgspec.structs.replace(server, power=power))
+        return power
+
+    def _require_node(self, spec: ServerSpec) -> None:
+        if spec.node_uuid not in self._node_uuids:
+            raise DriverError(f"host {self._host} has no node {spec.node_uuid}", retry_elsewhere=True)
+
+    def _present(self, server_uuid: str) -> FakeServer:
+        server = self._servers.get(server_uuid)
+        if server is None:
+            raise DriverError(f"server {server_uuid} is not on host {self._host}")
+        return server
 
     def _check_room(self, spec: ServerSpec) -> None:
         known = self._servers.get(spec.uuid)
@@ -149,47 +193,26 @@ class FakeDriver:
         server = self._servers.get(server_uuid)
         return {} if server is None else faults.of_metadata(server.metadata)
 
-    def _suffer(self, step: str, asked: dict[str, list[Fault]], ended: threading.Event) -> None:
+    def _suffer(self, asked: dict[str, list[Fault]], call: Call) -> None:
         """Let the faults of this step strike; what the server asks for wins over the configuration."""
-        for fault in asked.get(step, self._settings.faults.get(step, ())):
+        for fault in asked.get(call.step, self._settings.faults.get(call.step, ())):
             if not fault.strikes():
                 continue
             if fault.kind in (FaultKind.DELAY, FaultKind.HANG):
-                ended.wait(fault.seconds if fault.kind is FaultKind.DELAY else self._settings.hang_seconds)
-                self._still_wanted(ended)
+                call.wait(fault.seconds if fault.kind is FaultKind.DELAY else self._settings.hang_seconds)
+                self._calls.check(call)
+            if fault.kind is FaultKind.HANG and call.hurried:
+                continue
             if fault.kind in (FaultKind.FAIL, FaultKind.FAIL_HERE, FaultKind.HANG):
                 raise DriverError(
-                    f"the fake driver was told that {step} shall {fault.kind.value}",
+                    f"the fake driver was told that {call.step} shall {fault.kind.value}",
                     retry_elsewhere=fault.kind is not FaultKind.FAIL,
                 )
 
-    def _still_wanted(self, ended: threading.Event) -> None:
-        if self._closed:
-            raise DriverClosedError
-        if ended.is_set():
-            raise DriverError("the server was destroyed meanwhile")
 
-    def _end_calls(self, server_uuid: str) -> None:
-        with self._lock:
-            for event in self._calls.get(server_uuid, ()):
-                event.set()
-
-    @contextmanager
-    def _call(self, server_uuid: str) -> Iterator[threading.Event]:
-        """A call at work on a server; its event is set when the call shall end."""
-        ended = threading.Event()
-        with self._lock:
-            if self._closed:
-                raise DriverClosedError
-            self._calls.setdefault(server_uuid, set()).add(ended)
-        try:
-            yield ended
-        finally:
-            with self._lock:
-                calls = self._calls[server_uuid]
-                calls.discard(ended)
-                if not calls:
-                    del self._calls[server_uuid]
+def _server(spec: ServerSpec, node_uuid: str, power: int, disk: str) -> FakeServer:
+    image = str((spec.image or {}).get("id", ""))
+    return FakeServer(spec.uuid, node_uuid, power, dict(spec.metadata), disk, image)
 
 
 def _node(host: str, settings: FakeSettings, number: int) -> Node:

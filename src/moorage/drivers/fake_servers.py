@@ -15,6 +15,9 @@ class FakeServer(msgspec.Struct, frozen=True):
     node_uuid: str
     power: int
     metadata: dict[str, str] = {}
+    disk: str = ""
+    """Names what is on the disk: it follows the server from host to host, and a rebuild makes a new one."""
+    image: str = ""
 
 
 class FakeServers:

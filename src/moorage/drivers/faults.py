@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-STEPS = ("spawn", "destroy", "start", "stop", "reboot")
+STEPS = (
+    *("spawn", "destroy", "start", "stop", "reboot", "rebuild"),
+    *("hand_over", "take_over", "expect", "live_migrate"),
+)
 METADATA_PREFIX = "fake:"
 
 

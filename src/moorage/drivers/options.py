@@ -5,6 +5,7 @@ from __future__ import annotations
 from oslo_config import cfg
 
 from moorage.core.config import Options
+from moorage.drivers.faults import STEPS
 
 OPTIONS: Options = {
     "fake": [
@@ -35,8 +36,8 @@ OPTIONS: Options = {
             "faults",
             default={},
             help=(
-                "What goes wrong, by step (spawn, destroy, start, stop, reboot): fail, fail_here (another "
-                "host may do), hang, delay=SECONDS; joined with + if there are several, each with "
+                f"What goes wrong, by step ({', '.join(STEPS)}): fail, fail_here (another host may do), "
+                "hang, delay=SECONDS; joined with + if there are several, each with "
                 "@PROBABILITY if it is not certain. Example: spawn:delay=0.5+fail_here@0.1,destroy:delay=1. "
                 "A server's metadata `fake:STEP` says it for that server alone."
             ),
