@@ -73,6 +73,7 @@ class PlacementService:
         self.settings = settings
         self._picture: Picture | None = None
         self._reader: Reader = PostgresqlReader() if database.is_postgresql else SqliteReader()
+        self._probe = feed.probe(database.engine)
         self._caught_up_at = 0.0
         self._unapplied = Changes()
         self.claims = ClaimDesk(database)
@@ -90,6 +91,8 @@ class PlacementService:
 
     def stop(self) -> None:
         self._stopping.set()
+        with self._lock:
+            self._probe.close()
         self.database.engine.dispose()
 
     def healthy(self) -> bool:
@@ -129,15 +132,13 @@ class PlacementService:
         return fleet
 
     def _catch_up(self, fleet: Fleet) -> None:
-        """Bring the picture up to now. Mostly nothing changed, which one statement tells.
+        """Bring the picture up to now. Mostly nothing changed, which the probe tells.
 
         The reader tells each change once, so a change is kept until it is in the picture for certain. What
         is read of the changed providers, and the feed up to that very moment, come from one snapshot: a
         change that came in between could name what the picture does not have yet.
         """
-        with self.database.read() as connection:
-            self._unapplied |= self._reader.read(connection)
-        if not self._unapplied:
+        if not (self._unapplied or self._reader.news(self._probe)):
             return
         with self.database.snapshot() as connection:
             self._unapplied |= self._reader.read(connection)

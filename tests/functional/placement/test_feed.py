@@ -36,8 +36,14 @@ def change(database: Database, provider_id: int) -> None:
 
 
 def look(database: Database, reader: PostgresqlReader) -> Changes:
+    """Read, and see that the quick question has the same answer."""
+    probe = feed.probe(database.engine)
+    news = reader.news(probe)
+    probe.close()
     with database.read() as connection:
-        return reader.read(connection)
+        found = reader.read(connection)
+    assert news == bool(found)
+    return found
 
 
 def test_each_change_is_told_once(database: Database, reader: PostgresqlReader) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from operator import length_hint
@@ -18,7 +18,7 @@ from moorage.placement.search.order import in_order
 from moorage.placement.search.plan import Plan, make_plan
 from moorage.placement.search.providers import ProviderFilters, find_providers
 from moorage.placement.search.request import Request, RequestGroup
-from moorage.placement.search.result import Candidate, SearchOptions, SearchResult, Strategy
+from moorage.placement.search.result import Candidate, LoneCandidates, SearchOptions, SearchResult, Strategy
 
 
 def find_candidates(fleet: Fleet, request: Request, options: SearchOptions | None = None) -> SearchResult:
@@ -34,11 +34,17 @@ def find_candidates(fleet: Fleet, request: Request, options: SearchOptions | Non
         return SearchResult([], [], cut_short=False)
     budget = Budget(options.max_steps)
     bound = _bound(request, options)
-    found = _without_repeats(fleet, _Finder(plan, options, budget, bound).candidates())
-    candidates = list(islice(found, bound))
+    finder = _Finder(plan, options, budget, bound)
     bounded_by_us = bound is not None and bound != request.limit
+    if finder.all_lone:
+        lone = finder.lone_candidates(bound)
+        more = bounded_by_us and len(lone) < finder.anchor_count
+        return SearchResult(lone, _summarised(fleet, request, lone.slots_used), more)
+    found = _without_repeats(fleet, finder.candidates())
+    candidates = list(islice(found, bound))
     more = bounded_by_us and next(found, None) is not None
-    return SearchResult(candidates, _summarised(fleet, request, candidates), more or budget.exhausted)
+    used = (slot for candidate in candidates for slot in candidate.allocations)
+    return SearchResult(candidates, _summarised(fleet, request, used), more or budget.exhausted)
 
 
 def _answered_before(fleet: Fleet, request: Request, unknown: str) -> bool:
@@ -75,11 +81,19 @@ class _Finder:
         lone = plan.lone_anchors()
         self._lone = lone.tobytes()
         anchors = np.flatnonzero(lone | (plan.anchors & ~plan.view.lone))
+        self.anchor_count = len(anchors)
+        self.all_lone = bool(lone[anchors].all()) and not plan.view.fleet.topology.sharer_set
+        """One provider serves the whole request wherever it can be served at all."""
         expected = len(anchors) if bound is None else bound
         self._anchors = in_order(plan.view, anchors, plan.amounts, options, expected)
         names = plan.view.fleet.names
         self._resources = {names.class_name(number): amount for number, amount in plan.amounts.items()}
         self._suffixes = list(dict.fromkeys(pick.suffix for pick in plan.picks))
+
+    def lone_candidates(self, bound: int | None) -> LoneCandidates:
+        slots = self._plan.view.slots
+        used = [slots[anchor] for anchor in islice(self._anchors, bound)]
+        return LoneCandidates(used, self._resources, self._suffixes)
 
     def candidates(self) -> Iterator[Candidate]:
         if self._options.strategy is Strategy.DEPTH_FIRST:
@@ -136,10 +150,9 @@ def _without_repeats(fleet: Fleet, candidates: Iterator[Candidate]) -> Iterator[
         yield candidate
 
 
-def _summarised(fleet: Fleet, request: Request, candidates: list[Candidate]) -> list[int]:
+def _summarised(fleet: Fleet, request: Request, used: Iterable[int]) -> list[int]:
     """Whole trees; but only the providers used, for clients that do not know trees."""
-    used = dict.fromkeys(slot for candidate in candidates for slot in candidate.allocations)
     if not fleet.has_trees or not request.nested:
-        return list(used)
+        return list(dict.fromkeys(used))
     roots = dict.fromkeys(fleet.root_of(slot) for slot in used)
     return [slot for root in roots for slot in fleet.tree(root)]

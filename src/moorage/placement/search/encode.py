@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from moorage.placement.fleet.fleet import Fleet
-from moorage.placement.search.result import Candidate, SearchResult
+from moorage.placement.search.result import Candidate, LoneCandidates, SearchResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,36 +52,18 @@ class CandidateEncoder:
 
     def encode(self, result: SearchResult, shape: Shape, requested: Collection[str] = ()) -> bytes:
         """The body; `requested` are the class names of the request, which older shapes are limited to."""
-        describe = self._requests_by_uuid if shape.allocations_by_uuid else self._requests_as_list
-        requests = msgspec.json.encode(describe(result.candidates, shape))
+        requests = self._requests(result.candidates, shape)
         summaries = b",".join(self._all_summaries(result.summarised, shape, requested))
         return b'{"allocation_requests":%b,"provider_summaries":{%b}}' % (requests, summaries)
 
-    def _requests_by_uuid(self, candidates: Iterable[Candidate], shape: Shape) -> list[dict[str, object]]:
+    def _requests(self, candidates: Sequence[Candidate], shape: Shape) -> bytes:
+        describe = _by_uuid if shape.allocations_by_uuid else _as_list
         uuids = self._fleet.uuids
-        requests: list[dict[str, object]] = []
-        for allocations, mappings in candidates:
-            request: dict[str, object] = {
-                "allocations": {uuids[slot]: {"resources": held} for slot, held in allocations.items()}
-            }
-            if shape.mappings:
-                request["mappings"] = {
-                    suffix: [uuids[slot] for slot in slots] for suffix, slots in mappings.items()
-                }
-            requests.append(request)
-        return requests
-
-    def _requests_as_list(self, candidates: Iterable[Candidate], shape: Shape) -> list[dict[str, object]]:
-        uuids = self._fleet.uuids
-        return [
-            {
-                "allocations": [
-                    {"resource_provider": {"uuid": uuids[slot]}, "resources": held}
-                    for slot, held in candidate.allocations.items()
-                ]
-            }
-            for candidate in candidates
-        ]
+        if not isinstance(candidates, LoneCandidates) or not candidates:
+            return msgspec.json.encode([describe(candidate, uuids, shape) for candidate in candidates])
+        one = describe(candidates[0], {candidates.slots_used[0]: _BLANK}, shape)
+        around = msgspec.json.encode(one).decode().split(_BLANK)
+        return f"[{','.join([uuids[slot].join(around) for slot in candidates.slots_used])}]".encode()
 
     def _all_summaries(
         self, slots: Iterable[int], shape: Shape, requested: Collection[str]
@@ -116,3 +98,28 @@ class CandidateEncoder:
             summary["parent_provider_uuid"] = None if parent is None else fleet.uuids[parent]
             summary["root_provider_uuid"] = fleet.uuids[fleet.root_of(slot)]
         return b'"%b":%b' % (fleet.uuids[slot].encode(), msgspec.json.encode(summary))
+
+
+Uuids = Sequence[str] | Mapping[int, str]
+_BLANK = "*"
+"""Stands for a UUID in a pattern: a sign that no name of a class and no suffix of a group can have."""
+
+
+def _by_uuid(candidate: Candidate, uuids: Uuids, shape: Shape) -> dict[str, object]:
+    request: dict[str, object] = {
+        "allocations": {uuids[slot]: {"resources": held} for slot, held in candidate.allocations.items()}
+    }
+    if shape.mappings:
+        request["mappings"] = {
+            suffix: [uuids[slot] for slot in slots] for suffix, slots in candidate.mappings.items()
+        }
+    return request
+
+
+def _as_list(candidate: Candidate, uuids: Uuids, _shape: Shape) -> dict[str, object]:
+    return {
+        "allocations": [
+            {"resource_provider": {"uuid": uuids[slot]}, "resources": held}
+            for slot, held in candidate.allocations.items()
+        ]
+    }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 
 class Order(StrEnum):
@@ -44,8 +45,36 @@ class Candidate(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class LoneCandidates(Sequence[Candidate]):
+    """Candidates of one provider each, which serves the whole request.
+
+    Most answers are such, with a thousand of them that differ in nothing but the provider: so nothing but
+    the slots is kept, and whoever writes an answer can write what they share once.
+    """
+
+    slots_used: list[int]
+    resources: dict[str, int]
+    suffixes: list[str]
+
+    def __len__(self) -> int:
+        return len(self.slots_used)
+
+    @overload
+    def __getitem__(self, index: int) -> Candidate: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> LoneCandidates: ...
+
+    def __getitem__(self, index: int | slice) -> Candidate | LoneCandidates:
+        if isinstance(index, slice):
+            return LoneCandidates(self.slots_used[index], self.resources, self.suffixes)
+        slot = self.slots_used[index]
+        return Candidate({slot: self.resources}, {suffix: [slot] for suffix in self.suffixes})
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
-    candidates: list[Candidate]
+    candidates: Sequence[Candidate]
     summarised: list[int]
     """The slots of the providers to describe along with the candidates."""
     cut_short: bool
