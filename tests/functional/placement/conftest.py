@@ -17,6 +17,7 @@ from moorage.placement.client.local import LocalPlacement
 from moorage.placement.client.transport import AdapterTransport, SessionTransport
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
 from moorage.placement.service import PlacementService
+from tests.support.older import OlderService
 from tests.support.stage import Stage, moorage_stage, reference_stage
 
 CLIENTS = (
@@ -25,6 +26,8 @@ CLIENTS = (
     "session_to_moorage",
     "adapter_to_moorage",
     "session_to_reference",
+    "session_to_reference_1_33",
+    "session_to_reference_1_30",
 )
 
 
@@ -90,6 +93,18 @@ def session_to_moorage(to_moorage: SessionTransport) -> PlacementClient:
 @pytest.fixture
 def session_to_reference(to_reference: SessionTransport) -> PlacementClient:
     return HttpPlacement(to_reference)
+
+
+@pytest.fixture
+def session_to_reference_1_33(to_reference: SessionTransport) -> PlacementClient:
+    """No mappings, no traits of the root, no types of consumers."""
+    return HttpPlacement(OlderService(to_reference, (1, 33)))
+
+
+@pytest.fixture
+def session_to_reference_1_30(to_reference: SessionTransport) -> PlacementClient:
+    """The oldest that will do."""
+    return HttpPlacement(OlderService(to_reference, (1, 30)))
 
 
 @pytest.fixture

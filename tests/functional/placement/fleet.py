@@ -9,6 +9,7 @@ from moorage.placement.client.contract import ConsumerClaim, ReportedProvider
 PROJECT = "8a1c0c9f-3f5e-4a0d-9d6e-000000000001"
 USER = "8a1c0c9f-3f5e-4a0d-9d6e-000000000002"
 EAST = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
+WEST = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
 
 
 def node_uuid(number: int) -> str:

@@ -10,7 +10,7 @@ from moorage.placement.client.contract import (
     PlacementRefusedError,
     ReportedProvider,
 )
-from tests.functional.placement.fleet import EAST, claim, node, node_uuid, server_uuid
+from tests.functional.placement.fleet import EAST, WEST, claim, node, node_uuid, server_uuid
 
 TWO_VCPUS = [("limit", "10"), ("resources", "VCPU:2,MEMORY_MB:1024")]
 
@@ -168,3 +168,74 @@ def test_why_names_the_condition_and_the_nearest_miss(client: PlacementClient) -
 
 def test_the_reference_can_not_tell_why(session_to_reference: PlacementClient) -> None:
     assert session_to_reference.why([("limit", "10"), ("resources", "VCPU:20")]) is None
+
+
+def test_candidates_stay_in_the_tree_asked_for(client: PlacementClient) -> None:
+    client.report([node(number) for number in range(1, 13)])
+    query = [("limit", "1"), ("resources", "VCPU:1"), ("in_tree", node_uuid(9))]
+    assert nodes_found(client, query) == {node_uuid(9)}
+    assert nodes_found(client, [*query[:2], ("in_tree", node_uuid(77))]) == set()
+
+
+def test_candidates_stay_out_of_forbidden_aggregates(client: PlacementClient) -> None:
+    apart = [node(number, vcpus=64, aggregates=[EAST, WEST][number % 2 :]) for number in range(1, 11)]
+    client.report([*apart, node(11)])
+    query = [("limit", "2"), ("resources", "VCPU:1"), ("member_of", f"!in:{EAST},{WEST}")]
+    assert nodes_found(client, query) == {node_uuid(11)}
+    assert len(nodes_found(client, [*query[:2], ("member_of", f"!{EAST}")])) == 2
+
+
+def test_a_tree_is_forbidden_with_its_root(client: PlacementClient) -> None:
+    gpu = ReportedProvider(
+        node_uuid(2), "node-1-gpu", {"CUSTOM_GPU": {"total": 4}}, parent_provider_uuid=node_uuid(1)
+    )
+    client.report([node(1, aggregates=[EAST]), gpu])
+    query = [("limit", "5"), ("resources", "CUSTOM_GPU:1")]
+    assert nodes_found(client, query) == {node_uuid(2)}
+    assert nodes_found(client, [*query, ("member_of", f"!in:{EAST}")]) == set()
+
+
+def test_roots_may_have_to_have_traits_and_not_to_have_others(client: PlacementClient) -> None:
+    disabled = [node(number, vcpus=64, traits=["COMPUTE_STATUS_DISABLED"]) for number in range(1, 11)]
+    client.report([*disabled, node(11), node(12, traits=["HW_CPU_X86_AVX2"])])
+    query = [("limit", "2"), ("resources", "VCPU:1")]
+    enabled = ("root_required", "!COMPUTE_STATUS_DISABLED")
+    assert nodes_found(client, [*query, enabled]) == {node_uuid(11), node_uuid(12)}
+    both = ("root_required", "HW_CPU_X86_AVX2,!COMPUTE_STATUS_DISABLED")
+    assert nodes_found(client, [*query, both]) == {node_uuid(12)}
+
+
+def test_named_groups_keep_apart_from_numbered_ones(client: PlacementClient) -> None:
+    gpus = [
+        ReportedProvider(
+            node_uuid(number),
+            f"gpu-{number}",
+            {"CUSTOM_GPU": {"total": 1}},
+            parent_provider_uuid=node_uuid(1),
+        )
+        for number in (2, 3)
+    ]
+    client.report([node(1), *gpus])
+    query = [("limit", "5"), ("resources1", "CUSTOM_GPU:1"), ("resources_B", "CUSTOM_GPU:1")]
+    assert nodes_found(client, [*query, ("group_policy", "isolate")]) == {node_uuid(2), node_uuid(3)}
+
+
+def test_a_consumer_moves_from_one_node_to_another_in_one_claim(client: PlacementClient) -> None:
+    client.report([node(1), node(2)])
+    assert client.claim([claim(1, on=1), claim(2, on=1)]) == [None, None]
+    both = [claim(1, on=2, generation=1), claim(2, on=2, generation=7)]
+    moved, stale = client.claim(both)
+    assert moved is None
+    assert stale is not None
+    assert stale.status == 409
+    assert client.allocations(server_uuid(1)) == ({node_uuid(2): {"VCPU": 2, "MEMORY_MB": 1024}}, 2)
+
+
+def test_a_report_takes_a_provider_out_of_its_aggregates(client: PlacementClient) -> None:
+    client.report([node(1, aggregates=[EAST, WEST])])
+    client.report([ReportedProvider(node_uuid(1), "node-1", aggregates=[WEST])])
+    one = [("limit", "1"), ("resources", "VCPU:1")]
+    assert nodes_found(client, [*one, ("member_of", EAST)]) == set()
+    assert nodes_found(client, [*one, ("member_of", WEST)]) == {node_uuid(1)}
+    client.report([ReportedProvider(node_uuid(1), "node-1", aggregates=[])])
+    assert nodes_found(client, [*one, ("member_of", WEST)]) == set()

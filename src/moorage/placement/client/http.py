@@ -14,13 +14,12 @@ from moorage.placement.client.contract import (
     PlacementRefusedError,
     ReportedProvider,
 )
-from moorage.placement.client.link import Link, decoded, expect, refusal
+from moorage.placement.client.dialect import CONSUMER_TYPES_SINCE, Question
+from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, refusal
 from moorage.placement.client.provider_calls import ProviderCalls
 from moorage.placement.client.telling import told
 from moorage.placement.client.transport import PatientTransport, Transport
 from moorage.placement.search.why import Explanation
-
-TYPES_SINCE = (1, 38)
 
 
 class HttpPlacement:
@@ -32,8 +31,22 @@ class HttpPlacement:
         self._providers = ProviderCalls(self._link)
 
     def candidates(self, query: Sequence[tuple[str, str]]) -> Candidates:
-        answer = self._link.get("/allocation_candidates", query)
-        return decoded(expect(answer, 200), Candidates)
+        question: Question | None = Question.of(query, self._link.version)
+        while question is not None:
+            members = self._members(question.outside)
+            answer = self._link.get("/allocation_candidates", question.pairs())
+            found = decoded(expect(answer, 200), Candidates)
+            kept = question.kept(found, members)
+            question = question.wider(len(found.allocation_requests), len(kept.allocation_requests))
+        return kept
+
+    def _members(self, aggregates: frozenset[str]) -> frozenset[str]:
+        """The providers in any of these."""
+        if not aggregates:
+            return frozenset()
+        query = [("member_of", f"in:{','.join(sorted(aggregates))}")]
+        listed = decoded(expect(self._link.get("/resource_providers", query), 200), _Listing)
+        return frozenset(provider.uuid for provider in listed.resource_providers)
 
     def claim(self, claims: Sequence[ConsumerClaim]) -> list[PlacementRefusedError | None]:
         return self._claim(list(claims), doubtful=False)
@@ -74,7 +87,7 @@ class HttpPlacement:
             "user_id": claim.user_id,
             "consumer_generation": claim.consumer_generation,
         }
-        if self._link.version >= TYPES_SINCE:
+        if self._link.version >= CONSUMER_TYPES_SINCE:
             body["consumer_type"] = claim.consumer_type
         return body
 
@@ -91,13 +104,13 @@ class HttpPlacement:
         return {uuid: held.resources for uuid, held in found.allocations.items()}, found.consumer_generation
 
     def why(self, query: Sequence[tuple[str, str]]) -> Mapping[str, Any] | None:
-        path = self._link.extension("moorage-why")
+        path = self._link.extension(WHY)
         if path is None:
             return None
         return told(decoded(expect(self._link.get(path, query), 200), Explanation))
 
     def report(self, providers: Sequence[ReportedProvider]) -> None:
-        bulk = self._link.extension("moorage-report")
+        bulk = self._link.extension(REPORT)
         for chunk in in_chunks(providers):
             if bulk is not None:
                 expect(self._link.send("POST", bulk, {"providers": chunk}), 200)
@@ -107,6 +120,14 @@ class HttpPlacement:
 
     def delete_provider(self, uuid: str) -> None:
         expect(self._link.send("DELETE", f"/resource_providers/{uuid}"), 204, 404)
+
+
+class _Listed(msgspec.Struct):
+    uuid: str
+
+
+class _Listing(msgspec.Struct):
+    resource_providers: list[_Listed]
 
 
 class _Held(msgspec.Struct):

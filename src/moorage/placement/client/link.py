@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -13,10 +14,24 @@ from moorage.placement.client.contract import (
     PlacementRefusedError,
     PlacementUnavailableError,
 )
+from moorage.placement.client.dialect import OLDEST, Version, missing
 from moorage.placement.client.transport import Answer, PatientTransport
 
-Version = tuple[int, int]
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+REPORT = "moorage-report"
+WHY = "moorage-why"
+"""The names of our own extensions."""
+NOT_ACCEPTABLE = 406
+
+
+class PlacementTooOldError(PlacementUnavailableError):
+    """It will do once it is upgraded."""
+
+    def __init__(self, newest: Version) -> None:
+        super().__init__(
+            f"Placement speaks no version above {_dotted(newest)}, at least {_dotted(OLDEST)} is needed"
+        )
 
 
 class Link:
@@ -37,23 +52,46 @@ class Link:
         return self.send("GET", f"{path}?{urlencode(query)}" if query else path)
 
     def send(self, method: str, path: str, body: Any = None) -> Answer:
-        major, minor = self.version
-        headers = {"OpenStack-API-Version": f"placement {major}.{minor}", "Accept": "application/json"}
+        version = self.version
+        headers = {"OpenStack-API-Version": f"placement {_dotted(version)}", "Accept": "application/json"}
         content = None
         if body is not None:
             headers["Content-Type"] = "application/json"
             content = msgspec.json.encode(body)
-        return self._transport.send(method, path, content, headers)
+        answer = self._transport.send(method, path, content, headers)
+        if answer.status == NOT_ACCEPTABLE:
+            # Replaced by an older one. The request was made for this version, so whoever sent it tries again.
+            self._known = None
+            raise PlacementUnavailableError(f"Placement does not speak version {_dotted(version)} any more")
+        return answer
 
     def _discovered(self) -> tuple[Version, dict[str, str]]:
         """From the version document, which is asked for once and needs no authentication."""
         if self._known is None:
             answer = self._transport.send("GET", "/", None, {"Accept": "application/json"})
             document = decoded(expect(answer, 200), _VersionDocument).versions[0]
-            major, minor = document.max_version.split(".")
+            newest = document.newest()
+            if newest < OLDEST:
+                raise PlacementTooOldError(newest)
             paths = {entry.name: entry.href for entry in document.extensions}
-            self._known = (min(MICROVERSION, (int(major), int(minor))), paths)
+            self._known = (min(MICROVERSION, newest), paths)
+            _tell(*self._known)
         return self._known
+
+
+def _tell(version: Version, paths: dict[str, str]) -> None:
+    """One line about all that is different because the service is older than we are, or not ours."""
+    lacks = missing(version)
+    if REPORT not in paths:
+        lacks.append("it has no bulk report, so each provider is reported by itself")
+    if WHY not in paths:
+        lacks.append("it can't tell why there are no candidates")
+    if lacks:
+        LOG.warning("Placement speaks version %s: %s", _dotted(version), "; ".join(lacks))
+
+
+def _dotted(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 class _Extension(msgspec.Struct):
@@ -62,12 +100,16 @@ class _Extension(msgspec.Struct):
 
 
 class _ApiVersion(msgspec.Struct):
-    max_version: str
+    max_version: Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]+$")]
     extensions: list[_Extension] = []
+
+    def newest(self) -> Version:
+        major, minor = self.max_version.split(".")
+        return int(major), int(minor)
 
 
 class _VersionDocument(msgspec.Struct):
-    versions: list[_ApiVersion]
+    versions: Annotated[list[_ApiVersion], msgspec.Meta(min_length=1)]
 
 
 class _Problem(msgspec.Struct):
