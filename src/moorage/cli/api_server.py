@@ -16,6 +16,7 @@ from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.placement.client.connect import connect
+from moorage.scheduler import options as scheduler_options
 
 commands = Commands(help="Run the Compute API under Granian.")
 
@@ -57,6 +58,7 @@ def worker() -> Wsgi:
         images=catalogue,
         network=PoolNetwork(database, PoolSettings.from_conf(conf)),
         placement=connect(conf),
+        scheduler=scheduler_options.settings(conf),
     )
     return build(conf, service, {IMAGE_PATH: images_wsgi.build(conf, catalogue)})
 

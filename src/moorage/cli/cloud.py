@@ -26,6 +26,7 @@ from moorage.images.catalogue import Catalogue
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService
+from moorage.scheduler import options as scheduler_options
 
 FLAVORS = (
     ("1", "m1.tiny", 1, 512, 1),
@@ -62,6 +63,7 @@ class Cloud:
             network=network,
             placement=client,
             wake=self._conductor.runner.wake,
+            scheduler=scheduler_options.settings(conf),
         )
         self._agents = [
             _agent(conf, f"fake-{number}", bus, client, data / "agents" / f"fake-{number}")

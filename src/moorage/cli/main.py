@@ -5,12 +5,14 @@ from __future__ import annotations
 from moorage.cli.capacity import capacity
 from moorage.cli.errors import Commands
 from moorage.cli.explain import explain
+from moorage.cli.plan import plan
 from moorage.cli.up import up
 from moorage.cli.why import why
 
 commands = Commands(help="A compute control plane that speaks the OpenStack APIs.\n\nExample: moorage up")
 commands.command()(up)
 commands.command()(explain)
+commands.command()(plan)
 
 placement = Commands(
     help='Ask a running Placement service.\n\nExample: moorage placement why "resources=VCPU:4"'

@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keystoneauth1 import exceptions
 from keystoneauth1.adapter import Adapter
 
 from moorage.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from openstack.config.cloud_region import CloudRegion
+    from openstack.connection import Connection
 
 
 class Service(StrEnum):
@@ -30,10 +34,27 @@ class Service(StrEnum):
 
 def ask(path: str, query: str, cloud: str | None, data: Path, service: Service = Service.PLACEMENT) -> bytes:
     """The service's answer as it sent it; its refusal becomes a sentence."""
+    return _answer("GET", f"{path}?{query}", None, cloud, data, service)
+
+
+def put_to(path: str, body: Any, cloud: str | None, data: Path, service: Service) -> bytes:
+    """As `ask`, for a question that has a body."""
+    return _answer("POST", path, body, cloud, data, service)
+
+
+def connect(cloud: str | None, data: Path) -> Connection:
+    """The cloud as openstacksdk sees it: for what it finds by names."""
+    from openstack.connection import Connection  # half a second to import, which only some commands pay
+
+    return Connection(config=_region(cloud, data))
+
+
+def _answer(method: str, path: str, body: Any, cloud: str | None, data: Path, service: Service) -> bytes:
     name = service.type.capitalize()
+    headers = {"OpenStack-API-Version": service.value}
     try:
-        answer = _adapter(cloud, data, service).get(
-            f"{path}?{query}", headers={"OpenStack-API-Version": service.value}, raise_exc=False
+        answer = _adapter(cloud, data, service).request(
+            path, method, headers=headers, raise_exc=False, **({} if body is None else {"json": body})
         )
     except exceptions.ClientException as error:
         raise CommandError(f"{name} can't be reached: {error}") from error
@@ -44,7 +65,18 @@ def ask(path: str, query: str, cloud: str | None, data: Path, service: Service =
 
 
 def _adapter(cloud: str | None, data: Path, service: Service) -> Adapter:
-    from openstack import config  # half a second to import, which only these commands should pay
+    region = _region(cloud, data)
+    return Adapter(
+        region.get_session(),
+        service_type=service.type,
+        interface=region.get_interface(service.type),
+        region_name=region.get_region_name(service.type),
+        endpoint_override=region.get_endpoint(service.type),
+    )
+
+
+def _region(cloud: str | None, data: Path) -> CloudRegion:
+    from openstack import config
     from openstack.exceptions import ConfigException
 
     own = data / "clouds.yaml"
@@ -53,18 +85,10 @@ def _adapter(cloud: str | None, data: Path, service: Service) -> Adapter:
         raise CommandError(f"no cloud is named (--cloud, OS_CLOUD), and there is no {own}")
     try:
         if described:
-            region = config.OpenStackConfig().get_one(cloud=cloud)
-        else:
-            region = config.OpenStackConfig(config_files=[str(own)], load_envvars=False).get_one("moorage")
+            return config.OpenStackConfig().get_one(cloud=cloud)
+        return config.OpenStackConfig(config_files=[str(own)], load_envvars=False).get_one("moorage")
     except ConfigException as error:
         raise CommandError(str(error)) from error
-    return Adapter(
-        region.get_session(),
-        service_type=service.type,
-        interface=region.get_interface(service.type),
-        region_name=region.get_region_name(service.type),
-        endpoint_override=region.get_endpoint(service.type),
-    )
 
 
 def _reason(answer: Any) -> str:

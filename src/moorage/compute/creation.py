@@ -90,7 +90,7 @@ def create(connection: Connection, orders: Sequence[Order]) -> list[Made | Compu
         except ComputeError as error:
             outcomes.append(error)
             continue
-        made, new = _rows(order, count)
+        made, new = rows_of(order, count)
         outcomes.append(made)
         rows += [(order, row) for row in new]
     books.close()
@@ -99,7 +99,8 @@ def create(connection: Connection, orders: Sequence[Order]) -> list[Made | Compu
     return outcomes
 
 
-def _rows(order: Order, count: int) -> tuple[Made, list[dict[str, Any]]]:
+def rows_of(order: Order, count: int) -> tuple[Made, list[dict[str, Any]]]:
+    """The rows that the servers of an order will have."""
     reservation_id = "r-" + "".join(secrets.choice(_ID_LETTERS) for _ in range(8))
     rows = [_row(order.origin, order.wanted, reservation_id, index, count) for index in range(count)]
     return Made(reservation_id, [row["uuid"] for row in rows]), rows

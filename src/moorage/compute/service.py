@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from oslo_config import cfg
 
 from moorage.compute import creation
 from moorage.compute.creation import Made, Order
+from moorage.conductor.deciding import Decider
+from moorage.conductor.hosts import Hosts
+from moorage.conductor.planning import Planner
 from moorage.db.database import Database
 from moorage.db.desk import Desk
 from moorage.images.contract import Images
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
+from moorage.scheduler.settings import Settings as SchedulerSettings
 
 LOG = logging.getLogger(__name__)
 
@@ -50,11 +54,19 @@ class ComputeService:
     placement: PlacementClient
     wake: Callable[[], None] = lambda: None
     """Tells the conductor in this process, if there is one, that there is work."""
+    scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
+    """What conductors decide by; plans are made by the same."""
 
     @cached_property
     def creations(self) -> Desk[Order, Made]:
         """Where requests for servers queue up to be written together."""
         return Desk(self.database, creation.create)
+
+    @cached_property
+    def planner(self) -> Planner:
+        zone = self.settings.default_zone
+        hosts = Hosts(self.database, down_after=self.settings.service_down_time, default_zone=zone)
+        return Planner(Decider(self.database, hosts, self.placement, self.scheduler, default_zone=zone))
 
     def healthy(self) -> bool:
         try:

@@ -121,7 +121,7 @@ def _lines(trace: Trace) -> Iterator[str]:
         yield from _exclusion_lines(exclusion)
     if trace.ranking:
         yield f"{_hosts(trace.left).capitalize()} left, best first:"
-        yield from (_ranked_line(number, entry) for number, entry in enumerate(trace.ranking[:_SHOWN], 1))
+        yield from (f"  {ranked(number, entry)}" for number, entry in enumerate(trace.ranking[:_SHOWN], 1))
         if trace.left > _SHOWN:
             yield f"  … and {trace.left - _SHOWN} more"
     if trace.chosen is not None:
@@ -153,9 +153,10 @@ def _exclusion_lines(exclusion: Exclusion) -> Iterator[str]:
         yield f"  … and {exclusion.count - len(exclusion.examples)} more"
 
 
-def _ranked_line(number: int, entry: Ranked) -> str:
+def ranked(number: int, entry: Ranked) -> str:
+    """One host of several, with its weight and what that is made of."""
     given = ", ".join(f"{name} {share:+.3g}" for name, share in entry.shares.items() if share)
-    return f"  {number}. {entry.place}: {entry.weight:.3f}{f' ({given})' if given else ''}"
+    return f"{number}. {entry.place}: {entry.weight:.3f}{f' ({given})' if given else ''}"
 
 
 def _alternates(alternates: list[Place]) -> str:

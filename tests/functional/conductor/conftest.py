@@ -53,10 +53,12 @@ class Yard:
         assert reply.status_code == 200, reply.text
         return reply.json
 
-    def boot(self, count: int = 1, hints: dict[str, str] | None = None, **fields: Any) -> list[str]:
+    def image(self) -> str:
         images = self.api.simulate_get("/image/v2/images").json["images"]
-        image = next(found["id"] for found in images if "cirros" in found["name"])
-        server = {"name": "s", "flavorRef": "1", "imageRef": image, "networks": "auto", **fields}
+        return str(next(found["id"] for found in images if "cirros" in found["name"]))
+
+    def boot(self, count: int = 1, hints: dict[str, str] | None = None, **fields: Any) -> list[str]:
+        server = {"name": "s", "flavorRef": "1", "imageRef": self.image(), "networks": "auto", **fields}
         known = {found["id"] for found in self.get("/v2.1/servers")["servers"]}
         body = {"server": {**server, "min_count": count}, "os:scheduler_hints": hints or {}}
         reply = self.api.simulate_post("/v2.1/servers", json=body)

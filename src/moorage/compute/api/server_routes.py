@@ -7,6 +7,7 @@ from oslo_policy import policy
 from moorage.compute.api import (
     external_events,
     instance_actions,
+    plans,
     server_actions,
     server_body,
     server_extras,
@@ -96,6 +97,7 @@ ROUTES: tuple[R, ...] = (
     R(f"{_SERVER}/ips/{{network}}", {"GET": E(server_extras.network_addresses, f"{RULE}ips:show", READER)}),
     R(f"{_SERVER}/diagnostics", {"GET": E(server_extras.diagnostics, f"{RULE}os-server-diagnostics")}),
     R(f"{_SERVER}/moorage-trace", {"GET": E(server_extras.trace, "moorage:server-trace:show")}),
+    R("/moorage-plan", {"POST": E(plans.create, "moorage:plan:create", body=plans.CREATE)}),
     R(
         "/os-server-external-events",
         {

@@ -66,7 +66,7 @@ _DEVICE: Json = {
     "boot_index": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]+$"},
 }
 _UUIDS: Json = {"type": "array", "items": _UUID}
-_HINTS: Json = {
+HINTS: Json = {
     "type": "object",
     "properties": {
         "group": {"oneOf": [_UUIDS, _UUID]},
@@ -147,8 +147,8 @@ _SERVER_2_94: Json = {**_SERVER_2_90, "hostname": types.HOST}
 def _create(server: Json, *required: str) -> Json:
     properties = {
         "server": closed(server, ("name", "flavorRef", *required)),
-        "os:scheduler_hints": _HINTS,
-        "OS-SCH-HNT:scheduler_hints": _HINTS,
+        "os:scheduler_hints": HINTS,
+        "OS-SCH-HNT:scheduler_hints": HINTS,
     }
     return closed(properties, ("server",))
 
