@@ -18,11 +18,6 @@ def elsewhere(_service: ComputeService, _call: Call) -> Reply:
     raise HttpError(404)
 
 
-def no_aggregates(_service: ComputeService, _call: Call) -> Reply:
-    """List host aggregates: there are none, and clients that show a hypervisor ask."""
-    return Reply(body={"aggregates": []})
-
-
 GONE = (
     "/os-agents",
     "/os-agents/{id}",

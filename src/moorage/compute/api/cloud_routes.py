@@ -6,6 +6,7 @@ from oslo_policy import policy
 
 from moorage.compute.api import (
     absent,
+    aggregates,
     flavor_access,
     flavor_specs,
     flavors,
@@ -25,6 +26,7 @@ _SPECS = f"{RULE}os-flavor-extra-specs:"
 _KEYS = f"{RULE}os-keypairs:"
 _SERVICES = f"{RULE}os-services:"
 _HYPERVISORS = f"{RULE}os-hypervisors:"
+_AGGREGATES = f"{RULE}os-aggregates:"
 _GROUPS = f"{RULE}os-server-groups:"
 _QUOTAS = f"{RULE}os-quota-sets:"
 
@@ -148,6 +150,36 @@ HOSTS: tuple[R, ...] = (
     R("/os-availability-zone/detail", {"GET": E(zones.detail, f"{RULE}os-availability-zone:detail")}),
 )
 
+AGGREGATES: tuple[R, ...] = (
+    R(
+        "/os-aggregates",
+        {
+            "GET": E(aggregates.index, f"{_AGGREGATES}index", query=schemas.LIST_AGGREGATES),
+            "POST": E(aggregates.create, f"{_AGGREGATES}create", body=schemas.CREATE_AGGREGATE),
+        },
+    ),
+    R(
+        "/os-aggregates/{aggregate_id}",
+        {
+            "GET": E(aggregates.show, f"{_AGGREGATES}show", query=schemas.LIST_AGGREGATES),
+            "PUT": E(aggregates.update, f"{_AGGREGATES}update", body=schemas.UPDATE_AGGREGATE),
+            "DELETE": E(aggregates.delete, f"{_AGGREGATES}delete"),
+        },
+    ),
+    R("/os-aggregates/{aggregate_id}/action", {"POST": E(aggregates.act, body=schemas.AGGREGATE_ACTION)}),
+    R(
+        "/os-aggregates/{aggregate_id}/images",
+        {
+            "POST": E(
+                aggregates.cache_images,
+                "compute:aggregates:images",
+                since=(2, 81),
+                body=schemas.CACHE_IMAGES,
+            )
+        },
+    ),
+)
+
 GROUPS: tuple[R, ...] = (
     R(
         "/os-server-groups",
@@ -219,17 +251,19 @@ QUOTAS: tuple[R, ...] = (
 )
 
 ABSENT: tuple[R, ...] = (
-    R("/os-aggregates", {"GET": E(absent.no_aggregates, f"{RULE}os-aggregates:index")}),
     *(R(path, dict.fromkeys(_METHODS, E(absent.gone))) for path in absent.GONE),
     *(R(path, dict.fromkeys(_METHODS, E(absent.elsewhere))) for path in absent.ELSEWHERE),
 )
 
-CLOUD: tuple[R, ...] = (*FLAVORS, *KEYPAIRS, *HOSTS, *GROUPS, *QUOTAS, *ABSENT)
+CLOUD: tuple[R, ...] = (*FLAVORS, *KEYPAIRS, *HOSTS, *AGGREGATES, *GROUPS, *QUOTAS, *ABSENT)
 
 CLOUD_RULES: tuple[policy.RuleDefault, ...] = (
     policy.RuleDefault(flavor_access.ADD, ADMIN, "Let a project use a private flavor."),
     policy.RuleDefault(flavor_access.REMOVE, ADMIN, "Stop a project from using a private flavor."),
     policy.RuleDefault(f"{_KEYS}create", keypairs.OWNER, "Import a public key, or have a pair made."),
+    policy.RuleDefault(f"{_AGGREGATES}add_host", ADMIN, "Add a host to an aggregate."),
+    policy.RuleDefault(f"{_AGGREGATES}remove_host", ADMIN, "Remove a host from an aggregate."),
+    policy.RuleDefault(f"{_AGGREGATES}set_metadata", ADMIN, "Set the metadata of an aggregate."),
     policy.RuleDefault(server_groups.SHOW, READER, "Show a server group."),
     policy.RuleDefault(server_groups.DELETE, MEMBER, "Delete a server group."),
     policy.RuleDefault(server_groups.ALL_PROJECTS, ADMIN, "List server groups of all projects."),

@@ -147,6 +147,45 @@ LIST_HYPERVISORS = VersionedSchema(
 )
 SHOW_HYPERVISOR = VersionedSchema({(2, 1): tolerant({}), (2, 53): closed({"with_servers": BOOLEAN})})
 
+# ---------------------------------------------------------------- aggregates
+
+_ZONE: Json = {**NAME, "type": ["string", "null"], "pattern": r"^(?!\s)[^\x00-\x1f\x7f:]+(?<!\s)$"}
+_SPACED_NAME: Json = {**NAME, "pattern": r"^[^\x00-\x1f\x7f]*[^\x00-\x1f\x7f\s][^\x00-\x1f\x7f]*$"}
+_METADATA: Json = {
+    "type": "object",
+    "patternProperties": {SPEC_KEY: {"type": ["string", "null"], "maxLength": 255}},
+    "additionalProperties": False,
+}
+_MEMBER = closed({"host": HOST}, ("host",))
+LIST_AGGREGATES = Schema(tolerant({}))
+CREATE_AGGREGATE = Schema(wrapped("aggregate", closed({"name": NAME, "availability_zone": _ZONE}, ("name",))))
+UPDATE_AGGREGATE = Schema(
+    wrapped("aggregate", closed({"name": _SPACED_NAME, "availability_zone": _ZONE}, minProperties=1))
+)
+AGGREGATE_ACTION = Schema(
+    closed(
+        {
+            "add_host": _MEMBER,
+            "remove_host": _MEMBER,
+            "set_metadata": closed({"metadata": _METADATA}, ("metadata",)),
+        },
+        minProperties=1,
+        maxProperties=1,
+    )
+)
+CACHE_IMAGES = Schema(
+    closed(
+        {
+            "cache": {
+                "type": "array",
+                "minItems": 1,
+                "items": closed({"id": {"type": "string", "format": "uuid"}}, ("id",)),
+            }
+        },
+        ("cache",),
+    )
+)
+
 # ---------------------------------------------------------------- server groups
 
 _HARD = [ANTI_AFFINITY, AFFINITY]

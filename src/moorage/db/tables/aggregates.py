@@ -16,8 +16,10 @@ aggregates = sa.Table(
     sa.Column("metadata", sa.JSON, nullable=False, default=dict),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("updated_at", Timestamp),
+    sqlite_autoincrement=True,
 )
-"""`metadata["availability_zone"]` is the aggregate's zone, as in the API."""
+"""`metadata["availability_zone"]` is the aggregate's zone, as in the API. No id is used twice, since
+operators write them into scripts."""
 
 aggregate_hosts = sa.Table(
     "aggregate_hosts",

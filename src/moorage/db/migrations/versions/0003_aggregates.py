@@ -22,6 +22,7 @@ def upgrade() -> None:
         sa.Column("metadata", sa.JSON, nullable=False),
         sa.Column("created_at", Timestamp, nullable=False),
         sa.Column("updated_at", Timestamp),
+        sqlite_autoincrement=True,
     )
     op.create_table(
         "aggregate_hosts",
