@@ -10,6 +10,8 @@ class VmState(StrEnum):
     BUILDING = "building"
     ACTIVE = "active"
     STOPPED = "stopped"
+    RESIZED = "resized"
+    """Moved, and waiting for its user to confirm that all is well there."""
     ERROR = "error"
     DELETED = "deleted"
 
@@ -25,6 +27,15 @@ class TaskState(StrEnum):
     POWERING_OFF = "powering-off"
     REBOOTING = "rebooting"
     REBOOTING_HARD = "rebooting_hard"
+    REBUILDING = "rebuilding"
+    REBUILD_SPAWNING = "rebuild_spawning"
+    RESIZE_PREP = "resize_prep"
+    RESIZE_MIGRATING = "resize_migrating"
+    RESIZE_MIGRATED = "resize_migrated"
+    RESIZE_FINISH = "resize_finish"
+    RESIZE_CONFIRMING = "resize_confirming"
+    RESIZE_REVERTING = "resize_reverting"
+    MIGRATING = "migrating"
 
 
 class PowerNumber:
@@ -35,16 +46,32 @@ class PowerNumber:
     SHUT_DOWN = 4
 
 
+_REBUILDS = (TaskState.REBUILDING, TaskState.REBUILD_SPAWNING)
+_RESIZES = (
+    TaskState.RESIZE_PREP,
+    TaskState.RESIZE_MIGRATING,
+    TaskState.RESIZE_MIGRATED,
+    TaskState.RESIZE_FINISH,
+)
 _BY_TASK = {
     (VmState.ACTIVE, TaskState.REBOOTING): "REBOOT",
     (VmState.ACTIVE, TaskState.REBOOTING_HARD): "HARD_REBOOT",
     (VmState.STOPPED, TaskState.REBOOTING_HARD): "HARD_REBOOT",
     (VmState.ERROR, TaskState.REBOOTING_HARD): "HARD_REBOOT",
+    (VmState.ACTIVE, TaskState.MIGRATING): "MIGRATING",
+    (VmState.RESIZED, TaskState.RESIZE_REVERTING): "REVERT_RESIZE",
+    **{(vm, task): "RESIZE" for vm in (VmState.ACTIVE, VmState.STOPPED) for task in _RESIZES},
+    **{
+        (vm, task): "REBUILD"
+        for vm in (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
+        for task in _REBUILDS
+    },
 }
 _BY_STATE = {
     VmState.BUILDING: "BUILD",
     VmState.ACTIVE: "ACTIVE",
     VmState.STOPPED: "SHUTOFF",
+    VmState.RESIZED: "VERIFY_RESIZE",
     VmState.ERROR: "ERROR",
     VmState.DELETED: "DELETED",
 }
@@ -62,8 +89,7 @@ def status(vm_state: str, task_state: str | None) -> str:
 
 STATUSES = frozenset(
     {*_BY_STATE.values(), *_BY_TASK.values()}
-    | {"MIGRATING", "PASSWORD", "PAUSED", "REBUILD", "RESCUE", "RESIZE", "REVERT_RESIZE", "SHELVED"}
-    | {"SHELVED_OFFLOADED", "SOFT_DELETED", "SUSPENDED", "VERIFY_RESIZE"}
+    | {"PASSWORD", "PAUSED", "RESCUE", "SHELVED", "SHELVED_OFFLOADED", "SOFT_DELETED", "SUSPENDED"}
 )
 """All that the API knows; some of them no server of ours is ever in."""
 
