@@ -52,6 +52,10 @@ BODIES: dict[str, Any] = {
     "/allocations/{consumer_uuid}": _CLAIM,
     "/reshaper": {"inventories": {PROVIDER: _SET}, "allocations": {CONSUMER: _CLAIM}},
     "/moorage/v1/providers": {"providers": [_REPORT]},
+    "/moorage/v1/aggregates/members": {"aggregates": [CONSUMER]},
+    "/moorage/v1/aggregates/providers": {
+        "providers": [{"uuid": PROVIDER, "generation": 1, "aggregates": [CONSUMER]}]
+    },
 }
 """A valid body for each path that takes one."""
 

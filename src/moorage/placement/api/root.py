@@ -18,6 +18,7 @@ _DOCUMENT = {
             "links": [{"rel": "self", "href": ""}],
             "extensions": [
                 {"name": "moorage-report", "href": "/moorage/v1/providers"},
+                {"name": "moorage-aggregates", "href": "/moorage/v1/aggregates"},
                 {"name": "moorage-why", "href": "/moorage/v1/why"},
                 {"name": "moorage-capacity", "href": "/moorage/v1/capacity"},
                 {"name": "openapi", "href": "/openapi.json"},

@@ -12,6 +12,7 @@ from moorage.placement.api import (
     classes,
     insight,
     inventories,
+    memberships,
     openapi,
     providers,
     report,
@@ -220,6 +221,17 @@ API: tuple[R, ...] = (
         },
     ),
     R("/moorage/v1/providers", {"POST": E(report.put, f"{RULE}moorage:report", takes_json=True)}),
+    R(
+        "/moorage/v1/aggregates/members",
+        {"POST": E(memberships.members, f"{RULE}moorage:aggregates:list", takes_json=True)},
+    ),
+    R(
+        "/moorage/v1/aggregates/providers",
+        {
+            "POST": E(memberships.of_providers, f"{RULE}moorage:aggregates:list", takes_json=True),
+            "PUT": E(memberships.replace, f"{RULE}moorage:aggregates:update", takes_json=True),
+        },
+    ),
     R("/moorage/v1/why", {"GET": E(insight.why, f"{RULE}moorage:why", gives_json=True)}),
     R("/moorage/v1/capacity", {"GET": E(insight.capacity, f"{RULE}moorage:capacity", gives_json=True)}),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -65,6 +65,14 @@ class ReportedProvider(msgspec.Struct, omit_defaults=True):
     parent_provider_uuid: str | None = None
 
 
+class ProviderAggregates(msgspec.Struct, frozen=True):
+    """The aggregates that a provider is in, or shall be in, at one generation of it."""
+
+    uuid: str
+    generation: int
+    aggregates: frozenset[str]
+
+
 class PlacementClient(Protocol):
     def candidates(self, query: Sequence[tuple[str, str]]) -> Candidates:
         """`GET /allocation_candidates`; always with `limit` or `in_tree`."""
@@ -72,11 +80,17 @@ class PlacementClient(Protocol):
     def claim(self, claims: Sequence[ConsumerClaim]) -> list[PlacementRefusedError | None]:
         """Each on its own merits; for each None if it came true, else why not."""
 
+    def claim_together(self, claims: Sequence[ConsumerClaim]) -> PlacementRefusedError | None:
+        """All of them or none: None if they came true, else why not."""
+
     def release(self, consumer_uuids: Sequence[str]) -> None:
         """Drop all that these hold; those that hold nothing are fine."""
 
     def allocations(self, consumer_uuid: str) -> tuple[dict[str, dict[str, int]], int | None]:
         """What a consumer holds, and its generation (None if it holds nothing)."""
+
+    def tree_has(self, provider_uuid: str, traits: Collection[str]) -> bool:
+        """Whether some provider of that one's tree has all these traits, whatever is used of it."""
 
     def why(self, query: Sequence[tuple[str, str]]) -> Mapping[str, Any] | None:
         """What excluded the rest, with numbers; None if this Placement can't tell."""
@@ -85,3 +99,12 @@ class PlacementClient(Protocol):
         """Make providers what they are reported to be; unchanged ones cost nothing."""
 
     def delete_provider(self, uuid: str) -> None: ...
+
+    def members(self, aggregate_uuids: Collection[str]) -> dict[str, set[str]]:
+        """The UUIDs of the providers in each of these aggregates."""
+
+    def aggregates(self, provider_uuids: Collection[str]) -> dict[str, ProviderAggregates]:
+        """By the UUIDs of those providers that exist."""
+
+    def set_aggregates(self, wanted: Sequence[ProviderAggregates]) -> dict[str, PlacementRefusedError]:
+        """Each if the provider is still at that generation. By UUID, why some are as they were: 404, 409."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,10 +12,12 @@ from moorage.placement.client.contract import (
     Candidates,
     ConsumerClaim,
     PlacementRefusedError,
+    ProviderAggregates,
     ReportedProvider,
 )
 from moorage.placement.client.dialect import CONSUMER_TYPES_SINCE, Question
 from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, refusal
+from moorage.placement.client.membership_calls import MembershipCalls
 from moorage.placement.client.provider_calls import ProviderCalls
 from moorage.placement.client.telling import told
 from moorage.placement.client.transport import PatientTransport, Transport
@@ -29,6 +31,7 @@ class HttpPlacement:
         patient = transport if isinstance(transport, PatientTransport) else PatientTransport(transport)
         self._link = Link(patient)
         self._providers = ProviderCalls(self._link)
+        self._memberships = MembershipCalls(self._link)
 
     def candidates(self, query: Sequence[tuple[str, str]]) -> Candidates:
         question: Question | None = Question.of(query, self._link.version)
@@ -80,6 +83,14 @@ class HttpPlacement:
             *self._claim(claims[middle:], doubtful=doubtful),
         ]
 
+    def claim_together(self, claims: Sequence[ConsumerClaim]) -> PlacementRefusedError | None:
+        answer = self._link.send(
+            "POST", "/allocations", {claim.consumer_uuid: self._body(claim) for claim in claims}
+        )
+        if answer.status == 204 or (answer.repeated and all(map(self._holds, claims))):
+            return None
+        return refusal(answer)
+
     def _body(self, claim: ConsumerClaim) -> dict[str, Any]:
         body: dict[str, Any] = {
             "allocations": {uuid: {"resources": held} for uuid, held in claim.allocations.items()},
@@ -103,6 +114,13 @@ class HttpPlacement:
         found = decoded(body, _Allocations)
         return {uuid: held.resources for uuid, held in found.allocations.items()}, found.consumer_generation
 
+    def tree_has(self, provider_uuid: str, traits: Collection[str]) -> bool:
+        query = [("in_tree", provider_uuid)]
+        if traits:
+            query.append(("required", ",".join(sorted(traits))))
+        listed = decoded(expect(self._link.get("/resource_providers", query), 200), _Listing)
+        return bool(listed.resource_providers)
+
     def why(self, query: Sequence[tuple[str, str]]) -> Mapping[str, Any] | None:
         path = self._link.extension(WHY)
         if path is None:
@@ -120,6 +138,15 @@ class HttpPlacement:
 
     def delete_provider(self, uuid: str) -> None:
         expect(self._link.send("DELETE", f"/resource_providers/{uuid}"), 204, 404)
+
+    def members(self, aggregate_uuids: Collection[str]) -> dict[str, set[str]]:
+        return self._memberships.members(aggregate_uuids)
+
+    def aggregates(self, provider_uuids: Collection[str]) -> dict[str, ProviderAggregates]:
+        return self._memberships.of_providers(provider_uuids)
+
+    def set_aggregates(self, wanted: Sequence[ProviderAggregates]) -> dict[str, PlacementRefusedError]:
+        return self._memberships.replace(wanted)
 
 
 class _Listed(msgspec.Struct):

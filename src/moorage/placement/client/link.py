@@ -19,6 +19,7 @@ from moorage.placement.client.transport import Answer, PatientTransport
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+AGGREGATES = "moorage-aggregates"
 REPORT = "moorage-report"
 WHY = "moorage-why"
 """The names of our own extensions."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ from moorage.placement.client.contract import (
     ConsumerClaim,
     PlacementRefusedError,
     PlacementUnavailableError,
+    ProviderAggregates,
     ProviderSummary,
     ReportedProvider,
 )
@@ -35,11 +36,13 @@ from moorage.placement.fleet.names import UnknownClassError, UnknownTraitError
 from moorage.placement.report import Report
 from moorage.placement.search import parse
 from moorage.placement.search.candidates import find_candidates
+from moorage.placement.search.providers import find_providers
 from moorage.placement.search.request import Request
 from moorage.placement.search.result import SearchResult
 from moorage.placement.search.why import explain
 from moorage.placement.service import PlacementService
-from moorage.placement.store import allocations, providers, reports
+from moorage.placement.store import allocations, memberships, providers, reports
+from moorage.placement.store.memberships import Membership
 
 
 class LocalPlacement:
@@ -55,20 +58,12 @@ class LocalPlacement:
             return Candidates(_allocation_requests(fleet, result), self._summaries.of(fleet, result))
 
     def claim(self, claims: Sequence[ConsumerClaim]) -> list[PlacementRefusedError | None]:
-        requests = [
-            [
-                Claim(
-                    consumer_uuid=claim.consumer_uuid,
-                    project_id=claim.project_id,
-                    user_id=claim.user_id,
-                    resources=claim.allocations,
-                    generation=claim.consumer_generation,
-                    type_name=claim.consumer_type,
-                )
-            ]
-            for claim in claims
-        ]
+        requests = [[_claim(claim)] for claim in claims]
         return [_refusal(error) for error in self._service.claims.submit_many(requests)]
+
+    def claim_together(self, claims: Sequence[ConsumerClaim]) -> PlacementRefusedError | None:
+        (error,) = self._service.claims.submit_many([[_claim(claim) for claim in claims]])
+        return _refusal(error)
 
     def release(self, consumer_uuids: Sequence[str]) -> None:
         requests = [[Claim(uuid, "", "", {}, generation=ANY)] for uuid in dict.fromkeys(consumer_uuids)]
@@ -84,6 +79,13 @@ class LocalPlacement:
         for allocation in found:
             held.setdefault(allocation.provider_uuid, {})[allocation.class_name] = allocation.used
         return held, found[0].consumer_generation if found else None
+
+    def tree_has(self, provider_uuid: str, traits: Collection[str]) -> bool:
+        query = [("in_tree", provider_uuid)]
+        if traits:
+            query.append(("required", ",".join(sorted(traits))))
+        with _answering(), self._service.picture() as (fleet, _):
+            return bool(find_providers(fleet, parse.provider_filters(query, MICROVERSION)))
 
     def why(self, query: Sequence[tuple[str, str]]) -> Mapping[str, Any] | None:
         with _answering(), self._service.picture() as (fleet, _):
@@ -109,6 +111,38 @@ class LocalPlacement:
                 self._service.database.transact(lambda connection: providers.delete(connection, uuid))
             except ProviderNotFound:
                 return
+
+    def members(self, aggregate_uuids: Collection[str]) -> dict[str, set[str]]:
+        with _answering(), self._service.database.read() as connection:
+            found = memberships.members(connection, aggregate_uuids)
+        return {uuid: set(inside) for uuid, inside in found.items()}
+
+    def aggregates(self, provider_uuids: Collection[str]) -> dict[str, ProviderAggregates]:
+        with _answering(), self._service.database.snapshot() as connection:
+            found = memberships.of_providers(connection, provider_uuids)
+        return {uuid: ProviderAggregates(uuid, *membership) for uuid, membership in found.items()}
+
+    def set_aggregates(self, wanted: Sequence[ProviderAggregates]) -> dict[str, PlacementRefusedError]:
+        changes = {one.uuid: Membership(one.generation, one.aggregates) for one in wanted}
+        with _answering():
+            refused = self._service.database.transact(
+                lambda connection: memberships.replace(connection, changes)
+            )
+        return {
+            uuid: PlacementRefusedError(409 if isinstance(error, ConflictError) else 404, str(error))
+            for uuid, error in refused.items()
+        }
+
+
+def _claim(claim: ConsumerClaim) -> Claim:
+    return Claim(
+        consumer_uuid=claim.consumer_uuid,
+        project_id=claim.project_id,
+        user_id=claim.user_id,
+        resources=claim.allocations,
+        generation=claim.consumer_generation,
+        type_name=claim.consumer_type,
+    )
 
 
 class _Summaries:
