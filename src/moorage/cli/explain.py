@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import typer
 
+from moorage.cli import service
 from moorage.cli.errors import CommandError
 from moorage.cli.options import Cloud, Data, Json
 from moorage.cli.service import Service, ask
+from moorage.core.uuids import is_uuid_like
 from moorage.scheduler.story import story
 from moorage.scheduler.trace import Trace
 
@@ -29,16 +32,17 @@ class Decisions(msgspec.Struct):
 
 
 def explain(
-    server: Annotated[str, typer.Argument(help="The server, by its UUID.")],
+    server: Annotated[str, typer.Argument(help="The server, by its name or UUID.")],
     cloud: Cloud = None,
     data: Data = Path("data"),
     as_json: Json = False,
 ) -> None:
     """Tell how it was decided where a server goes: what was asked, what was passed over, what was taken.
 
-    Example: moorage explain 7a1b6b0e-6d0c-4a52-8f0e-0f0a3c9b8d11
+    Example: moorage explain web-1
     """
-    answer = ask(f"/servers/{server}/moorage-trace", "", cloud, data, Service.COMPUTE)
+    uuid = server if is_uuid_like(server) else _uuid_of(server, cloud, data)
+    answer = ask(f"/servers/{uuid}/moorage-trace", "", cloud, data, Service.COMPUTE)
     if as_json:
         typer.echo(answer)
         return
@@ -48,3 +52,23 @@ def explain(
     for decision in decisions:
         typer.echo(f"Decision of {decision.created_at}, attempt {decision.attempt}:")
         typer.echo(story(decision.trace) + "\n")
+
+
+def _uuid_of(name: str, cloud: str | None, data: Path) -> str:
+    """Of the one server with this name, in whatever project; a deleted one if no other has it."""
+    from openstack.exceptions import SDKException
+
+    compute = service.connect(cloud, data).compute
+    pattern = f"^{re.escape(name)}$"
+    try:
+        found = list(compute.servers(all_projects=True, name=pattern))
+        found = found or list(compute.servers(all_projects=True, name=pattern, deleted=True))
+    except SDKException as error:
+        raise CommandError(str(error)) from error
+    if not found:
+        raise CommandError(f"there is no server {name}")
+    if len(found) > 1:
+        lines = [f"  {one.id}  {one.status}  project {one.project_id}" for one in found]
+        several = f"{len(found)} servers are called {name}; name one by its UUID:"
+        raise CommandError("\n".join([several, *lines]))
+    return str(found[0].id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from moorage.scheduler.filters.contract import Kind
 from moorage.scheduler.trace import Attempt, Emptiness, Exclusion, NearMiss, Place, Ranked, Trace
@@ -126,8 +127,9 @@ def _lines(trace: Trace) -> Iterator[str]:
             yield f"  … and {trace.left - _SHOWN} more"
     if trace.chosen is not None:
         yield f"Chosen: {trace.chosen}{_alternates(trace.alternates)}."
-    for number, attempt in enumerate(trace.attempts, 1):
-        yield _attempt_line(number, attempt)
+    by_place = groupby(trace.attempts, key=lambda attempt: attempt.place)
+    for number, (place, steps) in enumerate(by_place, 1):
+        yield f"Attempt {number}, {place}: {', '.join(_step(attempt) for attempt in steps)}"
     if trace.chosen is None:
         yield sentence(trace)
 
@@ -163,9 +165,9 @@ def _alternates(alternates: list[Place]) -> str:
     return f", with {_listed([str(place) for place in alternates])} in reserve" if alternates else ""
 
 
-def _attempt_line(number: int, attempt: Attempt) -> str:
-    detail = f": {attempt.detail}" if attempt.detail else ""
-    return f"Attempt {number}, {attempt.place}: {attempt.step} {attempt.outcome}{detail}"
+def _step(attempt: Attempt) -> str:
+    detail = f" ({attempt.detail})" if attempt.detail else ""
+    return f"{attempt.step} {attempt.outcome}{detail}"
 
 
 def _agreeing(count: int, words: str) -> str:

@@ -51,9 +51,9 @@ class Attempt(msgspec.Struct, frozen=True):
 
     place: Place
     step: str
-    """How far it got: `claim`, `bind`, `spawn`."""
+    """How far it got: `claim`, `agree`, `bind`, `spawn`."""
     outcome: str
-    """`done`, `refused`, `failed`."""
+    """`done`, `refused`, `failed`; `under way`; `cancelled` if the server was deleted meanwhile."""
     detail: str = ""
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
+from moorage.compute import traces
 from moorage.compute.api import times
 from moorage.compute.api.server_views import plain_addresses
 from moorage.compute.api.servers import find
 from moorage.compute.errors import NotFoundError
 from moorage.compute.service import ComputeService
-from moorage.db.tables.compute import traces
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
@@ -42,18 +40,14 @@ def trace(service: ComputeService, call: Call) -> Reply:
     """Explain why a server is where it is: every scheduling decision, the newest last."""
     with service.database.read() as connection:
         server = find(connection, call, deleted=True)
-        query = (
-            sa.select(traces.c.operation_id, traces.c.attempt, traces.c.created_at, traces.c.trace)
-            .where(traces.c.server_id == server.id)
-            .order_by(traces.c.id)
-        )
-        decisions = [
-            {
-                "operation_id": row.operation_id,
-                "attempt": row.attempt,
-                "created_at": times.zulu(row.created_at),
-                "trace": row.trace,
-            }
-            for row in connection.execute(query)
-        ]
-    return Reply(body={"server_id": server.uuid, "traces": decisions})
+        decisions = traces.of_server(connection, server.id)
+    shown = [
+        {
+            "operation_id": decision.operation_id,
+            "attempt": decision.attempt,
+            "created_at": times.zulu(decision.created_at),
+            "trace": decision.trace,
+        }
+        for decision in decisions
+    ]
+    return Reply(body={"server_id": server.uuid, "traces": shown})

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine import Connection
 
-from moorage.compute import actions
+from moorage.compute import actions, traces
 from moorage.compute.fault import fault
 from moorage.compute.states import TaskState, VmState
 from moorage.conductor import groups
@@ -94,6 +94,7 @@ class Build:
         refused = groups.refused(self._database, batch)
         for work in batch:
             if work.operation.id in refused:
+                _give_up_here(work, "agree", "refused", "other members of its group were quicker")
                 work.advance("reschedule")
             else:
                 work.advance("bind")
@@ -115,7 +116,7 @@ class Build:
         ]
         for work, ports in zip(batch, self._network.bind(bindings), strict=True):
             if isinstance(ports, NetworkError):
-                self._try_elsewhere(work, str(ports), allowed=ports.retry_elsewhere)
+                self._try_elsewhere(work, "bind", str(ports), allowed=ports.retry_elsewhere)
                 continue
             _keep_ports(work, ports)
             work.changes |= {"task_state": TaskState.SPAWNING.value, "addresses": _addresses(ports)}
@@ -132,16 +133,16 @@ class Build:
             elif result["ok"]:
                 self._running(work, result)
             else:
-                self._try_elsewhere(work, result["error"], allowed=result["retry_elsewhere"])
+                self._try_elsewhere(work, "spawn", result["error"], allowed=result["retry_elsewhere"])
 
     def _no_answer(self, work: Work) -> None:
         """Ask again as long as the host lives; one that died is left for the next."""
         if work.server["host"] in self._placer.hosts_up():
             if self._agents.ask_again(work, "spawn"):
                 return
-            self._try_elsewhere(work, "the host did not answer", allowed=True)
+            self._try_elsewhere(work, "spawn", "the host did not answer", allowed=True)
         else:
-            self._try_elsewhere(work, "the host went down", allowed=True)
+            self._try_elsewhere(work, "spawn", "the host went down", allowed=True)
 
     def _running(self, work: Work, result: dict[str, Any]) -> None:
         now = utcnow()
@@ -156,10 +157,11 @@ class Build:
         self._note(work, "compute__do_build_and_run_instance")
         work.finish()
 
-    def _try_elsewhere(self, work: Work, error: str, *, allowed: bool) -> None:
+    def _try_elsewhere(self, work: Work, step: str, error: str, *, allowed: bool) -> None:
         self._note(work, "compute__do_build_and_run_instance", error)
-        work.data.setdefault("failures", []).append({"host": work.data["placed"]["host"], "error": error})
-        if not allowed or len(work.data["failures"]) >= self._max_attempts:
+        _give_up_here(work, step, "failed", error)
+        failures = [one for one in work.data[traces.ATTEMPTS] if one["outcome"] == "failed"]
+        if not allowed or len(failures) >= self._max_attempts:
             work.data["last_error"] = error
         work.advance("reschedule")
 
@@ -202,6 +204,12 @@ class Build:
         work.writes.append(
             lambda connection: actions.event(connection, action_id, event, host=host, error=error)
         )
+
+
+def _give_up_here(work: Work, step: str, outcome: str, detail: str) -> None:
+    """Keep for the server's story what became of it on this host."""
+    record = traces.attempt_record(work.operation.attempt, step, outcome, detail)
+    work.data.setdefault(traces.ATTEMPTS, []).append(record)
 
 
 def _leave_group(server_id: int, connection: Connection) -> None:

@@ -1,0 +1,74 @@
+"""Traces: the decisions about a server as they were recorded, each with what became of it on its host.
+
+A trace is written when it is decided. How the host then did is with the operation that the decision was made
+for, so that a build that goes well has nothing more to write.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, RowMapping
+
+from moorage.db.tables.compute import operations, traces
+
+ATTEMPTS = "attempts"
+"""In an operation's data: its attempts that came to nothing, each as `attempt_record` makes it."""
+
+_LAST_STEP = {"build": "spawn"}
+"""What a kind of operation does on the host last; others are called what they are."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    operation_id: int | None
+    attempt: int
+    created_at: datetime
+    trace: dict[str, Any]
+
+
+def attempt_record(attempt: int, step: str, outcome: str, detail: str) -> dict[str, Any]:
+    """What an operation keeps of an attempt that it had to give up."""
+    return {"attempt": attempt, "step": step, "outcome": outcome, "detail": detail}
+
+
+def of_server(connection: Connection, server_id: int) -> list[Decision]:
+    """The newest last."""
+    query = (
+        sa.select(
+            traces.c.operation_id,
+            traces.c.attempt,
+            traces.c.created_at,
+            traces.c.trace,
+            operations.c.kind,
+            operations.c.data,
+            operations.c.outcome,
+            operations.c.error,
+        )
+        .join_from(traces, operations, operations.c.id == traces.c.operation_id, isouter=True)
+        .where(traces.c.server_id == server_id)
+        .order_by(traces.c.id)
+    )
+    return [
+        Decision(row.operation_id, row.attempt, row.created_at, _continued(row._mapping))
+        for row in connection.execute(query)
+    ]
+
+
+def _continued(row: RowMapping) -> dict[str, Any]:
+    """The trace, and how it went on at the chosen place."""
+    trace: dict[str, Any] = row["trace"]
+    if row["kind"] is None or not trace.get("chosen"):
+        return trace
+    step = _LAST_STEP.get(row["kind"], row["kind"])
+    found = next((one for one in row["data"].get(ATTEMPTS, ()) if one["attempt"] == row["attempt"]), None)
+    if found is not None:
+        end = {name: found[name] for name in ("step", "outcome", "detail")}
+    elif row["outcome"] == "failed":
+        end = {"step": step, "outcome": "failed", "detail": row["error"] or ""}
+    else:
+        end = {"step": step, "outcome": row["outcome"] or "under way", "detail": ""}
+    return {**trace, "attempts": [*trace.get("attempts", ()), {"place": trace["chosen"], **end}]}

@@ -1,0 +1,151 @@
+"""`moorage explain` and `moorage plan`, asked of a running cloud."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.support.processes import free_port, start_service, wait_until
+
+MOORAGE = Path(sys.executable).parent / "moorage"
+IMAGE = "cirros-0.6.3-x86_64-disk"
+
+
+class Cloud:
+    def __init__(self, data: Path, compute: str) -> None:
+        self.data = data
+        self._compute = compute
+        self._login = ("admin", (data / "password").read_text().strip())
+
+    def call(self, method: str, path: str, **options: Any) -> Any:
+        headers = {"OpenStack-API-Version": "compute 2.96"}
+        url = f"{self._compute}{path}"
+        answer = requests.request(
+            method, url, auth=self._login, headers=headers, timeout=20, allow_redirects=True, **options
+        )
+        answer.raise_for_status()
+        return answer.json() if answer.content else None
+
+    def image(self) -> str:
+        images = self.call("GET", "/image/v2/images")["images"]
+        return str(next(found["id"] for found in images if found["name"] == IMAGE))
+
+    def hosts_left(self) -> int:
+        """How many hosts a server could have now."""
+        asked = {"plan": {"flavorRef": "1", "imageRef": self.image()}}
+        (server,) = self.call("POST", "/v2.1/moorage-plan", json=asked)["plan"]["servers"]
+        return int(server["trace"]["left"])
+
+    def boot(self, name: str, status: str, **fields: Any) -> str:
+        server = {"name": name, "flavorRef": "1", "imageRef": self.image(), "networks": "auto", **fields}
+        uuid = self.call("POST", "/v2.1/servers", json={"server": server})["server"]["id"]
+        shown = f"/v2.1/servers/{uuid}"
+        wait_until(lambda: self.call("GET", shown)["server"]["status"] == status, f"{name} {status}", 30)
+        return str(uuid)
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+        return subprocess.run(
+            [str(MOORAGE), *arguments, "--data", str(self.data)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env=clean,
+        )
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cloud]:
+    directory = tmp_path_factory.mktemp("explain")
+    data, compute = directory / "data", free_port()
+    ports = ["--placement-port", str(free_port()), "--compute-port", str(compute)]
+    command: list[str | Path] = [MOORAGE, "up", "--data", data, *ports, "--hosts", "3"]
+    with start_service(command, compute, directory / "up.log") as service:
+        running = Cloud(data, service.url)
+        wait_until(lambda: running.hosts_left() == 3, "the hosts", 30)
+        yield running
+
+
+def test_a_server_is_explained_by_its_name_to_the_end_of_its_spawn(cloud: Cloud) -> None:
+    cloud.boot("fine.(one)", "ACTIVE")
+    said = cloud.run("explain", "fine.(one)")
+    assert said.returncode == 0, said.stderr
+    assert "claim done, spawn done" in said.stdout
+
+
+def test_each_host_that_failed_is_in_the_story(cloud: Cloud) -> None:
+    uuid = cloud.boot("unlucky", "ERROR", metadata={"fake:spawn": "fail_here"})
+    told = json.loads(cloud.run("explain", uuid, "--json").stdout)
+    ends = [decision["trace"]["attempts"][-1] for decision in told["traces"]]
+    assert [(end["step"], end["outcome"]) for end in ends] == [("spawn", "failed")] * 3
+    assert len({end["place"]["host"] for end in ends}) == 3
+    assert cloud.run("explain", "unlucky").stdout.count("spawn failed (the fake driver was told") == 3
+
+
+def test_a_deleted_server_is_explained_by_its_name(cloud: Cloud) -> None:
+    uuid = cloud.boot("gone", "ACTIVE")
+    cloud.call("DELETE", f"/v2.1/servers/{uuid}")
+    listed = "/v2.1/servers?name=gone"
+    wait_until(lambda: not cloud.call("GET", listed)["servers"], "the server to go", 30)
+    assert f"Server {uuid}" in cloud.run("explain", "gone").stdout
+
+
+def test_a_name_that_several_have_lists_them(cloud: Cloud) -> None:
+    both = {cloud.boot("twin", "ACTIVE"), cloud.boot("twin", "ACTIVE")}
+    cloud.boot("twins", "ACTIVE")
+    said = cloud.run("explain", "twin")
+    assert said.returncode == 1
+    assert "2 servers are called twin" in said.stderr
+    assert all(uuid in said.stderr for uuid in both)
+
+
+def test_a_name_that_nobody_has_is_told(cloud: Cloud) -> None:
+    said = cloud.run("explain", "nobody")
+    assert (said.returncode, said.stderr) == (1, "error: there is no server nobody\n")
+
+
+def test_a_plan_is_told_line_by_line(cloud: Cloud) -> None:
+    said = cloud.run("plan", "--flavor", "m1.large", "--image", IMAGE, "--count", "200")
+    assert said.returncode == 0, said.stderr
+    placed = int(said.stdout.split()[0])
+    assert 0 < placed <= 96
+    assert said.stdout.startswith(f"{placed} of 200 would get a host.\n1. fake-")
+    assert (
+        f"{placed + 1} to 200. No valid host was found: of 3 hosts with enough room, 3 were filled"
+        in said.stdout
+    )
+    assert "By host: " in said.stdout
+
+
+def test_a_plan_in_json_has_weights_and_alternates(cloud: Cloud) -> None:
+    said = cloud.run("plan", "--flavor", "1", "--image", IMAGE, "--host", "fake-2", "--json")
+    (server,) = json.loads(said.stdout)["plan"]["servers"]
+    assert server["place"]["host"] == "fake-2"
+    assert server["trace"]["ranking"][0]["shares"]["cpu"] > 0
+    said = cloud.run("plan", "--flavor", "1", "--image", IMAGE, "--json")
+    (server,) = json.loads(said.stdout)["plan"]["servers"]
+    assert len(server["trace"]["alternates"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--flavor", "none", "--image", IMAGE), "there is no flavor none"),
+        (("--flavor", "1", "--image", "none"), "there is no image none"),
+        (("--flavor", "1", "--image", IMAGE, "--hint", "group"), "a hint is KEY=VALUE"),
+        (("--flavor", "1", "--image", IMAGE, "--zone", "mars"), "Compute answered 400"),
+    ],
+)
+def test_a_plan_that_makes_no_sense_is_told(cloud: Cloud, arguments: tuple[str, ...], sentence: str) -> None:
+    said = cloud.run("plan", *arguments)
+    assert said.returncode == 1
+    assert sentence in said.stderr
+    assert "Traceback" not in said.stderr
