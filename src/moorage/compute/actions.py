@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, NotFoundError
 from moorage.core.clock import utcnow
+from moorage.db.among import among
 from moorage.db.tables.compute import actions
 
 SUCCESS = "Success"
@@ -62,45 +64,69 @@ def start_many(connection: Connection, origins: Mapping[int, Origin], action: st
     return {row.server_id: row.id for row in connection.execute(statement, rows)}
 
 
-def event(
-    connection: Connection,
-    action_id: int | None,
-    name: str,
-    *,
-    started_at: datetime | None = None,
-    host: str | None = None,
-    error: str | None = None,
-) -> None:
-    """Add a finished step; an operation that nobody asked for has no action, and then nothing is written."""
-    if action_id is None:
-        return
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A finished step of an action."""
+
+    action_id: int | None
+    """None if nobody asked for it: then there is no action, and nothing is written."""
+    name: str
+    host: str | None = None
+    error: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime = field(default_factory=utcnow)
+
+    def as_shown(self) -> dict[str, Any]:
+        return {
+            "event": self.name,
+            "start_time": (self.started_at or self.finished_at).isoformat(),
+            "finish_time": self.finished_at.isoformat(),
+            "result": SUCCESS if self.error is None else ERROR,
+            "host": self.host,
+            "details": self.error,
+        }
+
+
+def add_events(connection: Connection, events: Sequence[Event]) -> None:
+    by_action: dict[int, list[Event]] = defaultdict(list)
+    for event in events:
+        if event.action_id is not None:
+            by_action[event.action_id].append(event)
+    query = sa.select(actions.c.id, actions.c.events, actions.c.message).where(
+        among(connection, actions.c.id, by_action)
+    )
+    rows = [
+        {
+            "of": action_id,
+            "events": [*known, *(event.as_shown() for event in by_action[action_id])],
+            "message": ERROR if any(event.error for event in by_action[action_id]) else message,
+            "now": by_action[action_id][-1].finished_at,
+        }
+        for action_id, known, message in connection.execute(query.order_by(actions.c.id).with_for_update())
+    ]
+    if rows:
+        connection.execute(_ADD_EVENTS, rows)
+
+
+_ADD_EVENTS = (
+    sa.update(actions)
+    .where(actions.c.id == sa.bindparam("of"))
+    .values(events=sa.bindparam("events"), message=sa.bindparam("message"), updated_at=sa.bindparam("now"))
+)
+
+
+def finish(connection: Connection, errors: Mapping[int, str | None]) -> None:
+    """Say that actions (by id) are over; those with an error have failed."""
     now = utcnow()
-    step = {
-        "event": name,
-        "start_time": (started_at or now).isoformat(),
-        "finish_time": now.isoformat(),
-        "result": SUCCESS if error is None else ERROR,
-        "host": host,
-        "details": error,
-    }
-    query = sa.select(actions.c.events).where(actions.c.id == action_id).with_for_update()
-    known = connection.execute(query).scalar_one_or_none()
-    if known is None:
-        return
-    values: dict[str, Any] = {"events": [*known, step], "updated_at": now}
-    if error is not None:
-        values["message"] = ERROR
-    connection.execute(sa.update(actions).where(actions.c.id == action_id).values(**values))
+    failed = [{"of": action_id, "now": now} for action_id, error in errors.items() if error is not None]
+    done = [{"of": action_id, "now": now} for action_id, error in errors.items() if error is None]
+    if failed:
+        connection.execute(_FINISH.values(message=ERROR), failed)
+    if done:
+        connection.execute(_FINISH, done)
 
 
-def finish(connection: Connection, action_id: int | None, *, error: str | None = None) -> None:
-    """Say that the action is over; with `error`, that it failed."""
-    if action_id is None:
-        return
-    values: dict[str, Any] = {"updated_at": utcnow()}
-    if error is not None:
-        values["message"] = ERROR
-    connection.execute(sa.update(actions).where(actions.c.id == action_id).values(**values))
+_FINISH = sa.update(actions).where(actions.c.id == sa.bindparam("of")).values(updated_at=sa.bindparam("now"))
 
 
 def of_server(

@@ -99,7 +99,7 @@ def lock(connection: Connection, server: Server, origin: Origin, reason: str | N
     action_id = actions.start(connection, server.id, "lock", origin)
     locked_by = OWNER if is_owner else ADMIN
     servers.update(connection, server.id, locked_by=locked_by, locked_reason=reason or server.locked_reason)
-    actions.finish(connection, action_id)
+    actions.finish(connection, {action_id: None})
 
 
 def may_unlock(server: Server, origin: Origin) -> bool:
@@ -111,7 +111,7 @@ def may_unlock(server: Server, origin: Origin) -> bool:
 def unlock(connection: Connection, server: Server, origin: Origin) -> None:
     action_id = actions.start(connection, server.id, "unlock", origin)
     servers.update(connection, server.id, locked_by=None, locked_reason=None)
-    actions.finish(connection, action_id)
+    actions.finish(connection, {action_id: None})
 
 
 def reset_state(connection: Connection, server: Server, origin: Origin, vm_state: VmState) -> None:
@@ -119,4 +119,4 @@ def reset_state(connection: Connection, server: Server, origin: Origin, vm_state
     action_id = actions.start(connection, server.id, "resetState", origin)
     ledger.cancel(connection, server.id)
     servers.set_state(connection, server.id, vm_state=vm_state, task_state=None)
-    actions.finish(connection, action_id)
+    actions.finish(connection, {action_id: None})

@@ -6,7 +6,6 @@ What was decided for a batch is claimed together; a claim that is refused goes t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import msgspec
@@ -61,7 +60,7 @@ class Placer:
         outcomes: list[Placed | NoHost] = []
         for work, seat in zip(batch, seats, strict=True):
             DECISIONS.labels("placed" if seat.refusal is None else "no_host").inc()
-            work.writes.append(partial(_write_trace, work, msgspec.to_builtins(seat.trace)))
+            work.write_together(_write_traces, _trace_row(work, seat))
             outcomes.append(_placed(seat, this.board) if seat.refusal is None else seat.refusal)
         return outcomes
 
@@ -124,12 +123,14 @@ def _claim_of(seat: Seat) -> ConsumerClaim:
     )
 
 
-def _write_trace(work: Work, trace: dict[str, Any], connection: Connection) -> None:
-    connection.execute(
-        sa.insert(traces).values(
-            server_id=work.server["id"],
-            operation_id=work.operation.id,
-            attempt=work.operation.attempt,
-            trace=trace,
-        )
-    )
+def _trace_row(work: Work, seat: Seat) -> dict[str, Any]:
+    return {
+        "server_id": work.server["id"],
+        "operation_id": work.operation.id,
+        "attempt": work.operation.attempt,
+        "trace": msgspec.to_builtins(seat.trace),
+    }
+
+
+def _write_traces(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+    connection.execute(sa.insert(traces), rows)

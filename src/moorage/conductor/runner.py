@@ -13,8 +13,8 @@ import threading
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
-from typing import Protocol
+from datetime import datetime, timedelta
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 from prometheus_client import Counter, Histogram
@@ -23,7 +23,7 @@ from moorage.compute import actions
 from moorage.conductor import ledger
 from moorage.conductor.ledger import Checkpoint, Ending
 from moorage.conductor.notices import Notices
-from moorage.conductor.work import Work
+from moorage.conductor.work import Work, WriteTogether
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.database import Database
@@ -119,11 +119,11 @@ class Runner:
         if not leased:
             return False
         BATCH.observe(len(leased))
+        works = self._with_servers(leased)
         for _ in range(_MOST_STEPS):
-            works = self._with_servers(leased)
-            self._run_steps(works)
-            leased = self._keep(owner, works)
-            if not leased:
+            self._run_to_checkpoint(works)
+            works = self._keep(owner, works)
+            if not works:
                 break
         return True
 
@@ -134,10 +134,20 @@ class Runner:
             by_id = {row["id"]: dict(row) for row in rows.mappings()}
         return [Work(operation, by_id[operation.server_id]) for operation in leased]
 
-    def _run_steps(self, works: Sequence[Work]) -> None:
-        groups: dict[tuple[str, str], list[Work]] = defaultdict(list)
+    def _run_to_checkpoint(self, works: Sequence[Work]) -> None:
         for work in works:
             self._notices.begun(work)
+        kept_steps = {work.operation.id: work.operation.step for work in works}
+        for _ in range(_MOST_STEPS):
+            self._run_steps(works, kept_steps)
+            works = [work for work in works if work.goes_on]
+            if not works:
+                return
+
+    def _run_steps(self, works: Sequence[Work], kept_steps: Mapping[int, str]) -> None:
+        groups: dict[tuple[str, str], list[Work]] = defaultdict(list)
+        for work in works:
+            work.goes_on = False
             groups[work.operation.kind, work.operation.step].append(work)
         for (kind, step), group in groups.items():
             STEPS.labels(kind, step).inc(len(group))
@@ -146,30 +156,25 @@ class Runner:
             except Exception as error:
                 LOG.exception("step %s of %s failed for %d operations", step, kind, len(group))
                 for work in group:
-                    self._put_off(work, step, f"{type(error).__name__}: {error}")
+                    self._put_off(work, kept_steps[work.operation.id], f"{type(error).__name__}: {error}")
 
     def _put_off(self, work: Work, step: str, error: str) -> None:
         """Something that is nobody's decision went wrong: try again a bounded number of times."""
-        work.changes, work.writes, work.outcome = {}, [], None
+        work.forget()
         if work.operation.tries >= _MOST_TRIES:
             self._kinds[work.operation.kind].give_up(work, error)
             return
         work.try_again(step, min(60.0, 0.5 * 2**work.operation.tries))
 
-    def _keep(self, owner: str, works: Sequence[Work]) -> list[ledger.Operation]:
-        """Write down what the steps decided; the operations that go on at once."""
+    def _keep(self, owner: str, works: Sequence[Work]) -> list[Work]:
+        """Write down what the steps decided; what goes on at once."""
         now = utcnow()
         lease_end = now + timedelta(seconds=self._lease_seconds)
 
         def write(connection: sa.Connection) -> set[int]:
             mine = ledger.still_mine(connection, owner, [work.operation.id for work in works])
             kept = [work for work in works if work.operation.id in mine]
-            for work in kept:
-                for effect in work.writes:
-                    effect(connection)
-                if work.changes:
-                    change = sa.update(servers).where(servers.c.id == work.server["id"])
-                    connection.execute(change.values(updated_at=now, **work.changes))
+            _write(connection, kept, now)
             going_on = [work for work in kept if work.outcome is None]
             ledger.save(
                 connection,
@@ -184,22 +189,25 @@ class Runner:
             ledger.finish(
                 connection, [Ending(work.operation, work.outcome or "", work.error) for work in ended]
             )
-            for work in ended:
-                if work.operation.action_id is not None:
-                    actions.finish(connection, work.operation.action_id, error=work.error)
+            actions.finish(
+                connection,
+                {
+                    work.operation.action_id: work.error
+                    for work in ended
+                    if work.operation.action_id is not None
+                },
+            )
             return mine
 
         mine = self._database.transact(write)
         self._undo_fenced(owner, [work for work in works if work.operation.id not in mine])
-        for work in works:
-            if work.operation.id in mine and work.outcome is not None:
+        kept = [work for work in works if work.operation.id in mine]
+        for work in kept:
+            if work.outcome is not None:
                 ENDED.labels(work.operation.kind, work.outcome).inc()
                 self._notices.ended(work)
-        return [
-            work.operation
-            for work in works
-            if work.operation.id in mine and work.outcome is None and work.due_at is None
-        ]
+            work.kept()
+        return [work for work in kept if work.outcome is None and work.due_at is None]
 
     def _undo_fenced(self, owner: str, fenced: Sequence[Work]) -> None:
         """What was done outside for an operation that is no longer ours must not stay."""
@@ -209,3 +217,23 @@ class Runner:
         self._undo(fenced)
         ids = [work.operation.id for work in fenced]
         self._database.transact(lambda connection: ledger.let_go(connection, owner, ids))
+
+
+def _write(connection: sa.Connection, works: Sequence[Work], now: datetime) -> None:
+    """What the steps want written, many servers to a statement."""
+    changes: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    parts: dict[WriteTogether, list[Any]] = defaultdict(list)
+    for work in works:
+        for effect in work.writes:
+            effect(connection)
+        for writer, part in work.parts:
+            parts[writer].append(part)
+        if work.changes:
+            row = {f"new_{name}": value for name, value in work.changes.items()}
+            changes[tuple(sorted(work.changes))].append({"of": work.server["id"], "now": now, **row})
+    for writer, its_parts in parts.items():
+        writer(connection, its_parts)
+    for columns, rows in changes.items():
+        values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in columns}
+        change = sa.update(servers).where(servers.c.id == sa.bindparam("of"))
+        connection.execute(change.values(updated_at=sa.bindparam("now"), **values), rows)

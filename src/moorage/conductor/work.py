@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -13,6 +13,8 @@ from moorage.conductor.ledger import Operation
 from moorage.core.clock import utcnow
 
 Write = Callable[[Connection], None]
+WriteTogether = Callable[[Connection, Sequence[Any]], None]
+"""Writes the parts of many servers at once: a hundred builds cost it one statement."""
 
 
 @dataclass(slots=True)
@@ -28,7 +30,10 @@ class Work:
     changes: dict[str, Any] = field(default_factory=dict)
     """Columns of the server's row to set."""
     writes: list[Write] = field(default_factory=list)
+    parts: list[tuple[WriteTogether, Any]] = field(default_factory=list)
     used_result: bool = False
+    goes_on: bool = False
+    """The next step follows without a checkpoint."""
     due_at: datetime | None = None
     """None: go on at once with the operation's step."""
     outcome: str | None = None
@@ -44,11 +49,35 @@ class Work:
         self.used_result = result is not None
         return result
 
+    def write_together(self, writer: WriteTogether, part: Any) -> None:
+        """At the checkpoint, along with what other servers of the batch have for `writer`."""
+        self.parts.append((writer, part))
+
     def advance(self, step: str) -> None:
-        """This step is done; the next one follows at once."""
+        """This step is done and kept; the next one follows at once."""
         self.operation.step = step
         self.operation.tries = 0
         self.due_at = None
+
+    def go_on(self, step: str) -> None:
+        """This step need not be kept by itself: after a crash, doing it over with the next one is fine."""
+        self.advance(step)
+        self.goes_on = True
+        self.server = {**self.server, **self.changes}
+
+    def kept(self) -> None:
+        """The checkpoint is written: the next step begins on a clean page."""
+        self.server = {**self.server, **self.changes}
+        self.changes, self.writes, self.parts, self.used_result = {}, [], [], False
+
+    def forget(self) -> None:
+        """Nothing of what was decided since the last checkpoint counts."""
+        self.changes, self.writes, self.parts, self.outcome = {}, [], [], None
+
+    def advance_to_task(self, step: str) -> None:
+        """As `advance`, to a step that gives an agent a new task, which no older result must answer."""
+        self.operation.attempt += 1
+        self.advance(step)
 
     def wait(self, step: str, seconds: float) -> None:
         """Go on with `step` when a result comes, or after `seconds` at the latest."""

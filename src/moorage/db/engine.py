@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
@@ -25,6 +26,13 @@ _GIVE_UP = {
     "keepalives_count": 3,
 }
 """libpq's words for: a database host that has gone is noticed within seconds, not when TCP gives up."""
+
+
+_JSON: dict[str, Any] = {
+    "json_serializer": lambda value: msgspec.json.encode(value).decode(),
+    "json_deserializer": msgspec.json.decode,
+}
+"""Several times as fast as the library's own."""
 
 
 def connect(url: str, *, pool_size: int = 10, sqlite_synchronous: str = "FULL") -> Engine:
@@ -58,6 +66,7 @@ def _parse(url: str) -> sa.URL:
 def _postgresql(url: sa.URL, pool_size: int) -> Engine:
     engine = sa.create_engine(
         url,
+        **_JSON,
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_recycle=1800,
@@ -84,6 +93,7 @@ def _postgresql(url: sa.URL, pool_size: int) -> Engine:
 def _sqlite(url: sa.URL, pool_size: int, synchronous: str) -> Engine:
     engine = sa.create_engine(
         url,
+        **_JSON,
         poolclass=sa.QueuePool,
         pool_size=pool_size,
         max_overflow=pool_size,

@@ -18,6 +18,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.compute import actions, traces
+from moorage.compute.actions import Event
 from moorage.compute.fault import fault
 from moorage.compute.states import TaskState, VmState
 from moorage.conductor import groups
@@ -70,8 +71,11 @@ class Build:
             except NetworkError as error:
                 self._fail(work, str(error))
                 continue
-            _keep_ports(work, ports)
-            work.advance("schedule")
+            if ports:
+                _keep_ports(work, ports)
+                work.advance("schedule")
+            else:
+                work.go_on("schedule")
 
     def schedule(self, batch: Sequence[Work]) -> None:
         for work, decision in zip(batch, self._placer.place(batch), strict=True):
@@ -97,7 +101,7 @@ class Build:
                 _give_up_here(work, "agree", "refused", "other members of its group were quicker")
                 work.advance("reschedule")
             else:
-                work.advance("bind")
+                work.go_on("bind")
 
     def _no_host(self, work: Work, refusal: NoHost) -> None:
         waited = utcnow() - work.operation.created_at
@@ -120,7 +124,7 @@ class Build:
                 continue
             _keep_ports(work, ports)
             work.changes |= {"task_state": TaskState.SPAWNING.value, "addresses": _addresses(ports)}
-            work.advance("spawn")
+            work.go_on("spawn")
 
     def spawn(self, batch: Sequence[Work]) -> None:
         self._agents.ask(batch, "spawn", then="spawned", payload=_spec)
@@ -200,10 +204,7 @@ class Build:
 
     def _note(self, work: Work, event: str, error: str | None = None) -> None:
         host = work.data["placed"]["host"]
-        action_id = work.operation.action_id
-        work.writes.append(
-            lambda connection: actions.event(connection, action_id, event, host=host, error=error)
-        )
+        work.write_together(actions.add_events, Event(work.operation.action_id, event, host, error))
 
 
 def _give_up_here(work: Work, step: str, outcome: str, detail: str) -> None:

@@ -188,8 +188,8 @@ def finish(cloud: Cloud, uuid: str, error: str | None = None) -> str:
 
     def write(connection: Any) -> str:
         newest = actions.of_server(connection, cloud.server(uuid).id)[0]
-        actions.event(connection, newest.id, "compute_stop", host="host1", error=error)
-        actions.finish(connection, newest.id, error=error)
+        actions.add_events(connection, [actions.Event(newest.id, "compute_stop", "host1", error)])
+        actions.finish(connection, {newest.id: error})
         return newest.request_id
 
     return cloud.database.transact(write)
