@@ -1,0 +1,122 @@
+"""Which providers belong into which placement aggregates, as our hosts, nodes and aggregates say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from moorage.core.clock import utcnow
+from moorage.db.among import among
+from moorage.db.tables.aggregates import aggregate_hosts, aggregates, deleted_aggregates, unmirrored_nodes
+from moorage.db.tables.compute import nodes
+
+NOWHERE: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What Placement should say of some providers, or of all."""
+
+    aggregates: frozenset[str]
+    """The UUIDs of all aggregates that there are."""
+    deleted: frozenset[str]
+    """Those of aggregates that there were, and that providers may still be in."""
+    hosts: Mapping[str, str]
+    """The host of each node."""
+    of_host: Mapping[str, frozenset[str]]
+    """The aggregates of each host that is in any."""
+    left: frozenset[str]
+    """Nodes that no host has any more."""
+
+    def of_node(self, uuid: str) -> frozenset[str]:
+        host = self.hosts.get(uuid)
+        return NOWHERE if host is None else self.of_host.get(host, NOWHERE)
+
+    def target(self, uuid: str, held: frozenset[str]) -> frozenset[str]:
+        """What the aggregates of a provider should become.
+
+        A provider that is no node of ours may be in our aggregates because somebody shares its resources with
+        them: only aggregates that are gone are taken from it. Aggregates of others stay whatever it is.
+        """
+        if uuid in self.hosts or uuid in self.left:
+            return (held - self.aggregates - self.deleted) | self.of_node(uuid)
+        return held - self.deleted
+
+
+def wanted(connection: Connection, node_uuids: Collection[str] | None = None) -> Wanted:
+    """Of these nodes, or of all; needs a snapshot."""
+    found = sa.select(nodes.c.uuid, nodes.c.host)
+    waiting = sa.select(unmirrored_nodes.c.uuid)
+    if node_uuids is not None:
+        found = found.where(among(connection, nodes.c.uuid, node_uuids))
+        waiting = waiting.where(among(connection, unmirrored_nodes.c.uuid, node_uuids))
+    hosts: dict[str, str] = dict(connection.execute(found).all())
+    return Wanted(
+        aggregates=frozenset(connection.execute(sa.select(aggregates.c.uuid)).scalars()),
+        deleted=frozenset(connection.execute(sa.select(deleted_aggregates.c.uuid)).scalars()),
+        hosts=hosts,
+        of_host=_of_hosts(connection, None if node_uuids is None else set(hosts.values())),
+        left=frozenset(uuid for uuid in connection.execute(waiting).scalars() if uuid not in hosts),
+    )
+
+
+def _of_hosts(connection: Connection, hosts: Collection[str] | None) -> dict[str, frozenset[str]]:
+    query = sa.select(aggregate_hosts.c.host, aggregates.c.uuid).join_from(aggregate_hosts, aggregates)
+    if hosts is not None:
+        query = query.where(among(connection, aggregate_hosts.c.host, hosts))
+    found: dict[str, set[str]] = {}
+    for host, uuid in connection.execute(query):
+        found.setdefault(host, set()).add(uuid)
+    return {host: frozenset(uuids) for host, uuids in found.items()}
+
+
+def nodes_of(connection: Connection, host: str) -> list[str]:
+    return list(connection.execute(sa.select(nodes.c.uuid).where(nodes.c.host == host)).scalars())
+
+
+def is_grouped(connection: Connection, host: str) -> bool:
+    """Whether a host is in any aggregate."""
+    query = sa.select(aggregate_hosts.c.host).where(aggregate_hosts.c.host == host).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def mark_due(connection: Connection, node_uuids: Iterable[str]) -> None:
+    """These came, moved or left: the mirror has to look after them."""
+    now = utcnow()
+    rows = [{"uuid": uuid, "since": now} for uuid in node_uuids]
+    if rows:
+        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+        statement = dialect.insert(unmirrored_nodes)
+        again = statement.on_conflict_do_update(index_elements=["uuid"], set_={"since": now})
+        connection.execute(again, rows)
+
+
+def due(connection: Connection, most: int) -> dict[str, datetime]:
+    """The nodes that wait for the mirror, with since when; the longest waiting first."""
+    query = sa.select(unmirrored_nodes.c.uuid, unmirrored_nodes.c.since)
+    ordered = query.order_by(unmirrored_nodes.c.since, unmirrored_nodes.c.uuid).limit(most)
+    return dict(connection.execute(ordered).all())
+
+
+def forget_due(connection: Connection, settled: Mapping[str, datetime]) -> None:
+    """Those to which nothing happened since."""
+    rows = [{"of": uuid, "at": since} for uuid, since in settled.items()]
+    if rows:
+        gone = sa.delete(unmirrored_nodes).where(
+            unmirrored_nodes.c.uuid == sa.bindparam("of"), unmirrored_nodes.c.since == sa.bindparam("at")
+        )
+        connection.execute(gone, rows)
+
+
+def forget_deleted(connection: Connection, uuids: Collection[str], before: datetime) -> None:
+    """Aggregates that no provider is in, and that went so long ago that nobody adds one any more."""
+    connection.execute(
+        sa.delete(deleted_aggregates).where(
+            among(connection, deleted_aggregates.c.uuid, uuids), deleted_aggregates.c.deleted_at < before
+        )
+    )
