@@ -11,7 +11,6 @@ from oslo_config import cfg
 
 from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
-from moorage.agent.periodic import Periodic
 from moorage.agent.tracker import Tracker
 from moorage.bus.contract import (
     ABORT,
@@ -25,6 +24,7 @@ from moorage.bus.contract import (
     Task,
 )
 from moorage.core.clock import utcnow
+from moorage.core.periodic import Periodic
 from moorage.drivers.contract import NO_STATE, Driver
 from moorage.placement.client.contract import PlacementClient
 

@@ -79,12 +79,6 @@ def nodes_of(connection: Connection, host: str) -> list[str]:
     return list(connection.execute(sa.select(nodes.c.uuid).where(nodes.c.host == host)).scalars())
 
 
-def is_grouped(connection: Connection, host: str) -> bool:
-    """Whether a host is in any aggregate."""
-    query = sa.select(aggregate_hosts.c.host).where(aggregate_hosts.c.host == host).limit(1)
-    return connection.execute(query).first() is not None
-
-
 def mark_due(connection: Connection, node_uuids: Iterable[str]) -> None:
     """These came, moved or left: the mirror has to look after them."""
     now = utcnow()
@@ -94,6 +88,15 @@ def mark_due(connection: Connection, node_uuids: Iterable[str]) -> None:
         statement = dialect.insert(unmirrored_nodes)
         again = statement.on_conflict_do_update(index_elements=["uuid"], set_={"since": now})
         connection.execute(again, rows)
+
+
+def postpone(connection: Connection, node_uuids: Collection[str]) -> None:
+    """Others come first next time."""
+    connection.execute(
+        sa.update(unmirrored_nodes)
+        .where(among(connection, unmirrored_nodes.c.uuid, node_uuids))
+        .values(since=utcnow())
+    )
 
 
 def due(connection: Connection, most: int) -> dict[str, datetime]:

@@ -75,21 +75,30 @@ class Mirror:
         with _tolerating("delete", f"what is left in aggregate {aggregate_uuid}"):
             self.settle(self._placement.members([aggregate_uuid])[aggregate_uuid])
 
-    def follow_nodes(self) -> int:
-        """Look after nodes that came, moved or left; how many were put right."""
+    def nodes_wait(self) -> bool:
+        """Whether there are nodes that came, moved or left, and that nobody has looked after yet."""
         with self._database.read() as connection:
+            return bool(membership.due(connection, most=1))
+
+    def follow_nodes(self) -> None:
+        """Look after all nodes that came, moved or left. One that Placement does not know yet stays due."""
+        with _tolerating("node", "nodes that came, moved or left"):
+            while self._follow_some():
+                pass
+
+    def _follow_some(self) -> bool:
+        """Whether there are more."""
+        with self._database.snapshot() as connection:
             waiting = membership.due(connection, _DUE_AT_ONCE)
-        if not waiting:
-            return 0
-        with _tolerating("node", f"{len(waiting)} nodes that came, moved or left"):
-            missing = self.settle(waiting).missing
-            with self._database.snapshot() as connection:
-                expected = missing & membership.wanted(connection, missing).hosts.keys()
-            settled = {uuid: since for uuid, since in waiting.items() if uuid not in expected}
-            self._database.transact(lambda connection: membership.forget_due(connection, settled))
-            self._database.transact(lambda connection: membership.mark_due(connection, expected))
-            return len(settled)
-        return 0
+            wanted = membership.wanted(connection, waiting.keys())
+        if not wanted.aggregates and not wanted.deleted:
+            expected = set()  # there is nothing that they could be in
+        else:
+            expected = self.settle(waiting.keys()).missing & wanted.hosts.keys()
+        settled = {uuid: since for uuid, since in waiting.items() if uuid not in expected}
+        self._database.transact(lambda connection: membership.forget_due(connection, settled))
+        self._database.transact(lambda connection: membership.postpone(connection, expected))
+        return len(settled) == _DUE_AT_ONCE
 
     def settle(self, provider_uuids: Collection[str]) -> Settled:
         """Put providers into the aggregates that they belong into; raises one of `PROBLEMS`."""

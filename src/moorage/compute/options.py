@@ -34,6 +34,13 @@ OPTIONS: Options = {
         cfg.IntOpt("max_limit", default=1000, min=1, help="Items that one page of a list has at the most."),
         cfg.StrOpt("default_availability_zone", default="nova", help="Zone of hosts that are in none."),
         cfg.StrOpt("internal_service_availability_zone", default="internal", help="Zone of other services."),
+        cfg.IntOpt(
+            "mirror_interval",
+            default=600,
+            min=0,
+            help="Seconds between two comparisons of all host aggregates with those in Placement, which "
+            "put right what an outage has left; 0 for none.",
+        ),
     ],
     "quota": [
         cfg.IntOpt(name, default=default, min=-1, help=f"{what} -1 for no limit.")

@@ -79,7 +79,7 @@ class Reconciliation:
         self._mirror = Mirror(database, placement)
 
     def run(self, *, dry: bool = False, progress: Progress = lambda _done, _total: None) -> Findings:
-        """Compare, and put right unless it is a `dry` run; raises one of `PROBLEMS` if nothing can be read."""
+        """Compare, and put right unless it is a `dry` run; raises one of `PROBLEMS` if it can't be read."""
         with self._database.snapshot() as connection:
             wanted = membership.wanted(connection)
         members = self._placement.members(wanted.aggregates | wanted.deleted)

@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import BusError, Heartbeat, NodeFacts, Result, Task
+from moorage.compute import membership
 from moorage.conductor import ledger, sightings
 from moorage.conductor.ledger import Answer
 from moorage.core import uuids
@@ -29,11 +30,17 @@ RESULTS = Counter("moorage_conductor_results_total", "Results from agents.", ["k
 
 class Inbox:
     def __init__(
-        self, database: Database, wake: Callable[[], None], cast: Callable[[str, list[Task]], None]
+        self,
+        database: Database,
+        wake: Callable[[], None],
+        cast: Callable[[str, list[Task]], None],
+        nodes_changed: Callable[[], None] = lambda: None,
     ) -> None:
+        """`wake` and `nodes_changed` tell others in this process that there is something to do for them."""
         self._database = database
         self._wake = wake
         self._cast = cast
+        self._nodes_changed = nodes_changed
 
     def on_results(self, results: Sequence[Result]) -> None:
         answers = [
@@ -46,6 +53,8 @@ class Inbox:
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
         orders = self._database.transact(lambda connection: _record(connection, heartbeat))
+        if heartbeat.nodes is not None:
+            self._nodes_changed()
         if not orders:
             return
         try:
@@ -75,7 +84,10 @@ def _record(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
 
 
 def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFacts]) -> None:
-    """The host's nodes become just these; one that another host had moves, with a new epoch."""
+    """The host's nodes become just these; one that another host had moves, with a new epoch.
+
+    Those that came, moved or left may have to be in other aggregates in Placement.
+    """
     query = sa.select(nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts).where(
         among(connection, nodes.c.uuid, [node.uuid for node in reported]) | (nodes.c.host == host)
     )
@@ -93,6 +105,7 @@ def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFact
     ]
     if new:
         connection.execute(sa.insert(nodes), new)
+    came = [node.uuid for node in reported if node.uuid not in known or known[node.uuid].host != host]
     for node in reported:
         row = known.pop(node.uuid, None)
         if row is None or (row.host, row.name, row.facts) == (host, node.name, node.facts):
@@ -108,3 +121,4 @@ def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFact
     gone = [uuid for uuid, row in known.items() if row.host == host]
     if gone:
         connection.execute(sa.delete(nodes).where(among(connection, nodes.c.uuid, gone)))
+    membership.mark_due(connection, [*came, *gone])

@@ -12,6 +12,7 @@ from moorage.compute.aggregates import Aggregate, AggregateNotFound
 from moorage.compute.api.endpoint import RULE
 from moorage.compute.api.numbers import row_number
 from moorage.compute.api.times import plain
+from moorage.compute.mirror import Mirror
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
@@ -62,7 +63,8 @@ def update(service: ComputeService, call: Call) -> Reply:
 def delete(service: ComputeService, call: Call) -> Reply:
     """Delete a host aggregate that has no hosts."""
     aggregate_id = _id(call)
-    service.database.transact(lambda connection: aggregates.delete(connection, aggregate_id))
+    deleted = service.database.transact(lambda connection: aggregates.delete(connection, aggregate_id))
+    _mirror(service).follow_deletion(deleted.uuid)
     return empty(200)
 
 
@@ -74,15 +76,21 @@ def act(service: ComputeService, call: Call) -> Reply:
 
 
 def _add_host(service: ComputeService, aggregate_id: int, asked: dict[str, Any]) -> Aggregate:
-    return service.database.transact(
-        lambda connection: aggregates.add_host(connection, aggregate_id, asked["host"])
+    host = asked["host"]
+    changed = service.database.transact(
+        lambda connection: aggregates.add_host(connection, aggregate_id, host)
     )
+    _mirror(service).follow_host(host, "add_host")
+    return changed
 
 
 def _remove_host(service: ComputeService, aggregate_id: int, asked: dict[str, Any]) -> Aggregate:
-    return service.database.transact(
-        lambda connection: aggregates.remove_host(connection, aggregate_id, asked["host"])
+    host = asked["host"]
+    changed = service.database.transact(
+        lambda connection: aggregates.remove_host(connection, aggregate_id, host)
     )
+    _mirror(service).follow_host(host, "remove_host")
+    return changed
 
 
 def _set_metadata(service: ComputeService, aggregate_id: int, asked: dict[str, Any]) -> Aggregate:
@@ -108,6 +116,10 @@ def cache_images(service: ComputeService, call: Call) -> Reply:
     with service.database.snapshot() as connection:
         aggregates.find(connection, _id(call))
     return empty(202)
+
+
+def _mirror(service: ComputeService) -> Mirror:
+    return Mirror(service.database, service.placement)
 
 
 def _id(call: Call) -> int:
