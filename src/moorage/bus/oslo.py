@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+import sys
+from types import ModuleType
+from typing import cast
+
 from oslo_config import cfg
-from oslo_service import backend
+
+# oslo.service installs eventlet, and whatever finds it imports it, which patches nothing but warns on every
+# start. An entry that is None makes it one that is not installed.
+sys.modules.setdefault("eventlet", cast(ModuleType, None))
+
+from oslo_service import backend  # noqa: E402
 
 backend.register_backend_default_hook(lambda: backend.BackendType.THREADING)
 

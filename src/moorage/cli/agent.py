@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from prometheus_client import start_http_server
 
 from moorage.agent.journal import Journal
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.messaging import MessagingAgentSide
-from moorage.cli import settings
+from moorage.cli import metrics, settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
 from moorage.core import log
@@ -62,8 +61,7 @@ def run(
         connect(conf),
         Journal(directory / "journal.sqlite"),
     )
-    if conf.agent.metrics_port:
-        start_http_server(conf.agent.metrics_port, conf.agent.metrics_listen)
+    metrics.serve(conf.agent)
     service.start()
     stopped.wait()
     service.stop()

@@ -5,15 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from oslo_config import cfg
-from sqlalchemy.engine import Connection
 
 from moorage.agent.journal import Journal
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus import notifications
 from moorage.bus.local import LocalBus
-from moorage.compute import flavors
+from moorage.cli import seeding
 from moorage.compute import wsgi as compute_wsgi
-from moorage.compute.errors import ConflictError
 from moorage.compute.service import ComputeService
 from moorage.compute.service import Settings as ComputeSettings
 from moorage.conductor import ledger
@@ -28,13 +26,6 @@ from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService
 from moorage.scheduler import options as scheduler_options
 
-FLAVORS = (
-    ("1", "m1.tiny", 1, 512, 1),
-    ("2", "m1.small", 1, 2048, 20),
-    ("3", "m1.medium", 2, 4096, 40),
-    ("4", "m1.large", 4, 8192, 80),
-    ("5", "m1.xlarge", 8, 16384, 160),
-)
 IMAGE_PATH = "/image"
 
 
@@ -76,8 +67,7 @@ class Cloud:
 
     def start(self) -> None:
         """Fill what a new cloud needs to be of use, then set everything going."""
-        self._catalogue.seed()
-        self._database.transact(_seed_flavors)
+        seeding.seed_new_cloud(self._database)
         if not self._database.is_postgresql:  # then the ledger is this process's alone
             self._database.transact(ledger.forget_leases)
         self._conductor.start()
@@ -106,14 +96,3 @@ def _agent(
     )
     driver = FakeDriver(host, FakeSettings.from_conf(conf), directory)
     return AgentService(settings, driver, bus.agent_side(), placement, Journal(directory / "journal.sqlite"))
-
-
-def _seed_flavors(connection: Connection) -> None:
-    """The usual five, in a cloud that has none at all."""
-    if flavors.listed(connection, flavors.Listing(None, is_public=None, limit=1)):
-        return
-    for flavorid, name, vcpus, ram, disk in FLAVORS:
-        try:
-            flavors.create(connection, flavorid=flavorid, name=name, vcpus=vcpus, ram=ram, disk=disk)
-        except ConflictError:  # another process is at it
-            return

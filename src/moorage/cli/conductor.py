@@ -7,7 +7,7 @@ import threading
 
 from moorage.bus import notifications
 from moorage.bus.messaging import MessagingConductorSide
-from moorage.cli import settings, workers
+from moorage.cli import metrics, settings, workers
 from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles
 from moorage.conductor.service import ConductorService, Settings
@@ -43,6 +43,7 @@ def run(config_file: ConfigFiles = None) -> None:
         connect(conf),
         notifications.from_conf(conf),
     )
+    metrics.serve(conf.conductor)
     service.start()
     stopped.wait()
     service.stop()

@@ -1,21 +1,25 @@
-"""`moorage-manage`: what an operator does to the database."""
+"""`moorage-manage`: what an operator does to the database, and to the first things in it."""
 
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
 import typer
 
-from moorage.cli import settings
+from moorage.cli import seeding, settings, sync_aggregates
 from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles, Json
+from moorage.cli.workers import require_current_schema
 from moorage.db import engine, migrate
+from moorage.db.database import Database
 
 commands = Commands(
     help="Manage Moorage's database.\n\nExample: moorage-manage --config-file moorage.conf db sync"
 )
 database = Commands(help="The database's schema.\n\nExample: moorage-manage db version --json")
 commands.add_typer(database, name="db")
+commands.add_typer(sync_aggregates.placement, name="placement")
 
 
 @commands.callback()
@@ -56,6 +60,35 @@ def version(
             "up to date" if found == needed else f"this release needs {needed}: run `moorage-manage db sync`"
         )
         typer.echo(f"{found or 'empty'} ({state})")
+
+
+@commands.command()
+def seed(
+    context: typer.Context,
+    flavors: Annotated[bool, typer.Option("--flavors", help="The five usual flavors.")] = False,
+    images: Annotated[bool, typer.Option("--images", help="The images of the built-in catalogue.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Put flavors and catalogue images into a new cloud; both, unless one is named.
+
+    What is there already stays as it is, so it is safe to run again at any time.
+
+    Example: moorage-manage --config-file /etc/moorage/moorage.conf seed --images
+    """
+    conf = settings.read(context.obj)
+    require_current_schema(conf)
+    opened = Database(engine.from_conf(conf))
+    everything = not (flavors or images)
+    made: dict[str, list[str]] = {}
+    if flavors or everything:
+        made["flavors"] = seeding.seed_flavors(opened)
+    if images or everything:
+        made["images"] = seeding.seed_images(opened)
+    if as_json:
+        typer.echo(json.dumps(made))
+        return
+    for kind, names in made.items():
+        typer.echo(f"{kind}: {', '.join(names) or 'nothing to do'}")
 
 
 def main() -> None:

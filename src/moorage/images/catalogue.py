@@ -94,16 +94,22 @@ class Catalogue:
         with self._database.read() as connection:
             return [Record(*row) for row in connection.execute(query)]
 
-    def seed(self, seeds: Mapping[str, Mapping[str, Any]] = SEEDS) -> None:
-        """Put these in, each under a UUID made from its name; those that are there stay as they are."""
+    def seed(self, seeds: Mapping[str, Mapping[str, Any]] = SEEDS) -> list[str]:
+        """Put these in, each under a UUID made from its name; those that are there stay as they are.
+
+        Answers with the names of the new ones.
+        """
         rows = [
             {"uuid": str(uuid.uuid5(_NAMESPACE, name)), "name": name, "properties": dict(properties)}
             for name, properties in seeds.items()
         ]
-        self._database.transact(lambda connection: _insert(connection, rows))
+        return self._database.transact(lambda connection: _insert(connection, rows))
 
 
-def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> None:
+def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[str]:
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    new: list[str] = []
     for row in rows:
-        connection.execute(dialect.insert(images).values(**row).on_conflict_do_nothing())
+        statement = dialect.insert(images).values(**row).on_conflict_do_nothing()
+        new += connection.execute(statement.returning(images.c.name)).scalars()
+    return new
