@@ -60,8 +60,10 @@ def start_many(connection: Connection, origins: Mapping[int, Origin], action: st
         }
         for server_id, origin in origins.items()
     ]
-    statement = sa.insert(actions).returning(actions.c.server_id, actions.c.id)
-    return {row.server_id: row.id for row in connection.execute(statement, rows)}
+    return dict(connection.execute(_START, rows).all())
+
+
+_START = sa.insert(actions).returning(actions.c.server_id, actions.c.id)
 
 
 @dataclass(frozen=True, slots=True)

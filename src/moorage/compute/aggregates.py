@@ -77,10 +77,12 @@ def find(connection: Connection, aggregate_id: int) -> Aggregate:
     raise AggregateNotFound(aggregate_id)
 
 
+_REVISION = sa.select(revisions.c.revision).where(revisions.c.subject == _SUBJECT)
+
+
 def revision(connection: Connection) -> int:
     """Grows with every change of any aggregate, its hosts or its metadata."""
-    query = sa.select(revisions.c.revision).where(revisions.c.subject == _SUBJECT)
-    return connection.execute(query).scalar_one_or_none() or 0
+    return connection.execute(_REVISION).scalar_one_or_none() or 0
 
 
 def _read(connection: Connection, query: sa.Select[Any]) -> list[Aggregate]:

@@ -106,9 +106,11 @@ def rows_of(order: Order, count: int) -> tuple[Made, list[dict[str, Any]]]:
     return Made(reservation_id, [row["uuid"] for row in rows]), rows
 
 
+_INSERT = sa.insert(servers).returning(servers.c.uuid, servers.c.id)
+
+
 def _insert(connection: Connection, rows: list[tuple[Order, dict[str, Any]]], books: Books) -> None:
-    statement = sa.insert(servers).returning(servers.c.uuid, servers.c.id)
-    inserted = connection.execute(statement, [row for _, row in rows])
+    inserted = connection.execute(_INSERT, [row for _, row in rows])
     ids = {made.uuid: made.id for made in inserted}
     origins = {ids[row["uuid"]]: order.origin for order, row in rows}
     members = [

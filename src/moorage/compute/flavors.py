@@ -93,12 +93,13 @@ class Listing:
     limit: int | None = None
 
 
+_FIND = sa.select(*_COLUMNS).where(flavors.c.flavorid == sa.bindparam("flavorid"))
+
+
 def find(connection: Connection, flavorid: str, *, visible_to: str | None = None) -> Flavor:
     """One flavor; with `visible_to`, a private one only if that project may use it."""
-    query = sa.select(*_COLUMNS).where(flavors.c.flavorid == flavorid)
-    if visible_to is not None:
-        query = query.where(flavors.c.is_public | _usable_by(visible_to))
-    row = connection.execute(query).one_or_none()
+    query = _FIND if visible_to is None else _FIND.where(flavors.c.is_public | _usable_by(visible_to))
+    row = connection.execute(query, {"flavorid": flavorid}).one_or_none()
     if row is None:
         raise FlavorNotFound(flavorid)
     return Flavor(*row)

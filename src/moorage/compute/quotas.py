@@ -45,17 +45,21 @@ def own_limits(connection: Connection, project_id: str, user_id: str) -> dict[st
     return _stored(connection, project_id, user_id)
 
 
+_IN_FORCE = sa.select(quotas.c.project_id, quotas.c.user_id, quotas.c.resource, quotas.c.bound).where(
+    quotas.c.project_id.in_((sa.bindparam("default"), sa.bindparam("project"))),
+    quotas.c.user_id.in_(("", sa.bindparam("user"))),
+)
+
+
 def in_force(
     connection: Connection, configured: Limits, project_id: str, user_id: str
 ) -> tuple[dict[str, int], dict[str, int]]:
     """What `of_project` and `own_limits` say, in one look: each boot asks for both."""
     default = _CLASS + DEFAULT_CLASS
-    query = sa.select(quotas.c.project_id, quotas.c.user_id, quotas.c.resource, quotas.c.bound).where(
-        quotas.c.project_id.in_((default, project_id)), quotas.c.user_id.in_(("", user_id))
-    )
     found: dict[tuple[str, str], dict[str, int]] = {}
-    for row in connection.execute(query):
-        found.setdefault((row.project_id, row.user_id), {})[row.resource] = row.bound
+    asked = {"default": default, "project": project_id, "user": user_id}
+    for owner, user, resource, bound in connection.execute(_IN_FORCE, asked):
+        found.setdefault((owner, user), {})[resource] = bound
     project = {**configured, **found.get((default, ""), {}), **found.get((project_id, ""), {})}
     return project, found.get((project_id, user_id), {}) if user_id else {}
 

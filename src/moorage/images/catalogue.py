@@ -83,7 +83,7 @@ class Catalogue:
 
     def record(self, image_id: str) -> Record:
         with self._database.read() as connection:
-            row = connection.execute(sa.select(images).where(images.c.uuid == image_id)).one_or_none()
+            row = connection.execute(_FIND, {"uuid": image_id}).one_or_none()
         if row is None:
             raise ImageNotFoundError(f"Image {image_id} could not be found.")
         return Record(*row)
@@ -104,6 +104,9 @@ class Catalogue:
             for name, properties in seeds.items()
         ]
         return self._database.transact(lambda connection: _insert(connection, rows))
+
+
+_FIND = sa.select(images).where(images.c.uuid == sa.bindparam("uuid"))
 
 
 def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[str]:
