@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from moorage.agent.tracker import Tracker
 from moorage.bus.contract import (
     ABORT,
     HURRY,
+    SAY_AGAIN,
     SET_STATUS,
     AgentSide,
     BusError,
@@ -29,6 +31,9 @@ from moorage.drivers.contract import NO_STATE, Driver
 from moorage.placement.client.contract import PlacementClient
 
 LOG = logging.getLogger(__name__)
+
+_ABOUT_THE_HOST = (SET_STATUS, SAY_AGAIN, ABORT, HURRY)
+"""Tasks that are not done on a server, in its turn, and have no result."""
 
 VERSION = 2
 """Grows when agents learn something that conductors have to know about."""
@@ -87,6 +92,8 @@ class AgentService:
         self._said_nodes: list[NodeFacts] | None = None
         self._said_power: dict[str, int] = {}
         self._said_all_at = time.monotonic()
+        self._forgotten = threading.Event()
+        """Set while somebody waits for us to say everything again."""
         self._heartbeats = Periodic("heartbeat", settings.heartbeat_interval, self._beat)
         self._inventory = Periodic("inventory", settings.inventory_interval, self._report_inventory)
 
@@ -111,9 +118,11 @@ class AgentService:
         for task in tasks:
             if task.kind == SET_STATUS:
                 self._set_disabled(bool(task.payload.get("disabled", False)))
+            elif task.kind == SAY_AGAIN:
+                self._say_again()
             elif task.kind in (ABORT, HURRY):
                 self._executor.signal(task)
-        work = [task for task in tasks if task.kind not in (SET_STATUS, ABORT, HURRY)]
+        work = [task for task in tasks if task.kind not in _ABOUT_THE_HOST]
         if work:
             self._executor.submit(work)
 
@@ -123,12 +132,16 @@ class AgentService:
         self._inventory.wake()
         self._heartbeats.wake()
 
-    def _report_inventory(self) -> None:
-        self._tracker.report(self._driver.nodes())
+    def _say_again(self) -> None:
+        self._forgotten.set()
+        self._heartbeats.wake()
+
+    def _report_inventory(self) -> bool:
+        return self._tracker.report(self._driver.nodes())
 
     def _beat(self) -> None:
         """Say that we live, and what changed. What could not be said is said next time."""
-        if time.monotonic() - self._said_all_at > self._settings.full_report_interval:
+        if self._forgotten.is_set() or self._is_time_to_say_everything():
             self._say_everything_again()
         nodes = [
             NodeFacts(uuid=node.uuid, name=node.name, hypervisor_type=node.hypervisor_type, facts=node.facts)
@@ -154,11 +167,16 @@ class AgentService:
         self._said_nodes = nodes
         self._said_power = power
 
+    def _is_time_to_say_everything(self) -> bool:
+        return time.monotonic() - self._said_all_at > self._settings.full_report_interval
+
     def _say_everything_again(self) -> None:
+        self._forgotten.clear()
         self._said_nodes = None
         self._said_power = {}
         self._said_all_at = time.monotonic()
         self._tracker.forget()
+        self._inventory.wake()
         self._journal.forget(self._settings.remember_seconds)
 
     def _power_now(self) -> dict[str, int]:

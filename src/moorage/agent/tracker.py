@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Sequence
 
 import msgspec
@@ -29,10 +30,15 @@ class Tracker:
     def __init__(self, placement: PlacementClient) -> None:
         self._placement = placement
         self._reported: dict[str, bytes] = {}
+        self._forgotten = threading.Event()
+        """Set by another thread than that which reports."""
         self.disabled = False
 
     def report(self, nodes: Sequence[Node]) -> bool:
         """Report what is not known to be reported already; False if Placement could not be reached."""
+        if self._forgotten.is_set():
+            self._forgotten.clear()
+            self._reported.clear()
         wished = [self._provider(node) for node in nodes]
         encoded = {provider.uuid: msgspec.msgpack.encode(provider) for provider in wished}
         changed = [
@@ -52,7 +58,7 @@ class Tracker:
 
     def forget(self) -> None:
         """Report everything next time, in case somebody changed it in Placement."""
-        self._reported.clear()
+        self._forgotten.set()
 
     def _send(self, providers: Sequence[ReportedProvider]) -> list[ReportedProvider]:
         """Those that Placement took; one that it refuses must not keep the others from being known."""

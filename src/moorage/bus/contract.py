@@ -14,6 +14,9 @@ import msgspec
 SET_STATUS = "set_status"
 """The kind of a task that is about the host, not about a server: payload `disabled`, a boolean."""
 
+SAY_AGAIN = "say_again"
+"""The kind of a task that asks a host to say everything again, as after a start: it was forgotten here."""
+
 DISCARD = "discard"
 """The kind of a task that destroys a server that should not be on this host; its result is not reported."""
 

@@ -8,22 +8,19 @@ from collections.abc import Callable, Sequence
 import msgspec
 import sqlalchemy as sa
 from prometheus_client import Counter
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import BusError, Heartbeat, NodeFacts, Result, Task
+from moorage.bus.contract import SAY_AGAIN, BusError, Heartbeat, NodeFacts, Result, Task
 from moorage.compute import membership
-from moorage.conductor import ledger, sightings
+from moorage.conductor import ledger, registry, sightings
 from moorage.conductor.ledger import Answer
-from moorage.core import uuids
+from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.database import Database
-from moorage.db.tables.compute import nodes, services
+from moorage.db.tables.compute import nodes
 
 LOG = logging.getLogger(__name__)
-AGENT_BINARY = "nova-compute"
-"""The name by which clients know an agent."""
 
 RESULTS = Counter("moorage_conductor_results_total", "Results from agents.", ["kind"])
 
@@ -65,22 +62,18 @@ class Inbox:
 
 def _record(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
     """Write down what an agent says; answers with what it has to be told."""
-    now = utcnow()
-    said = {"version": heartbeat.version, "facts": heartbeat.facts, "seen_at": now}
-    known = sa.and_(services.c.host == heartbeat.host, services.c.binary == AGENT_BINARY)
-    updated = connection.execute(
-        sa.update(services).where(known).values(**said).returning(services.c.disabled)
-    ).first()
-    if updated is None:
-        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-        new = insert(services).values(uuid=uuids.generate(), host=heartbeat.host, binary=AGENT_BINARY, **said)
-        connection.execute(new.on_conflict_do_nothing(index_elements=["host", "binary"]))
+    entry = registry.sign_of_life(
+        connection, heartbeat.host, AGENT_BINARY, version=heartbeat.version, facts=heartbeat.facts
+    )
+    if entry.new:
         LOG.info("host %s is here", heartbeat.host)
     if heartbeat.nodes is not None:
         _record_nodes(connection, heartbeat.host, heartbeat.nodes)
     sightings.follow(connection, heartbeat.host, heartbeat.sightings)
-    disabled = updated is not None and updated.disabled
-    return sightings.orders(connection, heartbeat, disabled=disabled)
+    orders = sightings.orders(connection, heartbeat, disabled=entry.disabled)
+    if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
+        orders.append(Task(0, "", SAY_AGAIN, 0, ""))
+    return orders
 
 
 def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFacts]) -> None:

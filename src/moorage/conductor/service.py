@@ -19,6 +19,7 @@ from moorage.conductor.operations.build import Build
 from moorage.conductor.operations.delete import Delete
 from moorage.conductor.operations.power import Power
 from moorage.conductor.placing import Placer
+from moorage.conductor.presence import Presence
 from moorage.conductor.runner import Kind, Runner
 from moorage.conductor.work import Work
 from moorage.db.database import Database
@@ -41,6 +42,8 @@ class Settings:
     ask_again_seconds: float
     service_down_time: int
     default_zone: str
+    host: str
+    heartbeat_interval: float
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
@@ -54,6 +57,8 @@ class Settings:
             ask_again_seconds=conf.conductor.ask_again_seconds,
             service_down_time=conf.compute.service_down_time,
             default_zone=conf.compute.default_availability_zone,
+            host=conf.conductor.host,
+            heartbeat_interval=conf.conductor.heartbeat_interval,
         )
 
 
@@ -98,11 +103,15 @@ class ConductorService:
         )
         self._inbox = Inbox(database, self.runner.wake, bus.cast)
 
+        self._presence = Presence(database, settings.host, settings.heartbeat_interval)
+
     def start(self) -> None:
+        self._presence.start()
         self._bus.receive(self._inbox.on_results, self._inbox.on_heartbeat)
         self.runner.start()
 
     def stop(self) -> None:
+        self._presence.stop()
         self.runner.stop()
         self._bus.close()
         self._notifications.close()

@@ -42,7 +42,7 @@ class Yard:
         self.api = testing.TestClient(self.cloud.application(), headers=headers)
         self.cloud.start()
         wait_until(lambda: len(self.get("/v2.1/os-hypervisors")["hypervisors"]) == hosts, "the hosts", 30)
-        wait_until(lambda: self._providers() == hosts, "the inventories", 30)
+        wait_until(lambda: self.providers() == hosts, "the inventories", 30)
 
     def stop(self) -> None:
         self.cloud.stop()
@@ -105,7 +105,8 @@ class Yard:
         with self.placement.database.read() as connection:
             return set(connection.execute(sa.select(addresses.c.server_uuid)).scalars())
 
-    def _providers(self) -> int:
+    def providers(self) -> int:
+        """How many nodes have their inventory in Placement."""
         with self.placement.picture() as (fleet, _):
             return sum(bool(fleet.inventory(slot)) for slot in fleet.slots())
 

@@ -31,6 +31,7 @@ class Control:
         self.stand = Stand(directory)
         self.orders: list[Task] = []
         self.inbox = Inbox(self.database, lambda: None, self._cast)
+        self.inbox.on_heartbeat(Heartbeat("host-1", 1, nodes=[]))
 
     def _cast(self, host: str, tasks: list[Task]) -> None:
         assert host == "host-1"

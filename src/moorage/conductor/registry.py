@@ -1,0 +1,40 @@
+"""The register of services: a sign of life keeps a process's entry fresh, and makes it if there is none."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from moorage.core import uuids
+from moorage.core.clock import utcnow
+from moorage.db.tables.compute import services
+
+AGENT_BINARY = "nova-compute"
+"""The name by which clients know an agent."""
+CONDUCTOR_BINARY = "nova-conductor"
+"""The name by which they know a conductor, which is the scheduler too: see docs/compute/api.md."""
+
+
+class Entry(NamedTuple):
+    new: bool
+    disabled: bool
+
+
+def sign_of_life(
+    connection: Connection, host: str, binary: str, *, version: int, facts: dict[str, Any]
+) -> Entry:
+    """Write down that a service lives; answers with what is known of it."""
+    said = {"version": version, "facts": facts, "seen_at": utcnow()}
+    known = sa.and_(services.c.host == host, services.c.binary == binary)
+    updated = connection.execute(
+        sa.update(services).where(known).values(**said).returning(services.c.disabled)
+    ).first()
+    if updated is not None:
+        return Entry(new=False, disabled=updated.disabled)
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    new = insert(services).values(uuid=uuids.generate(), host=host, binary=binary, **said)
+    connection.execute(new.on_conflict_do_nothing(index_elements=["host", "binary"]))
+    return Entry(new=True, disabled=False)

@@ -1,0 +1,64 @@
+"""The list of services, of processes that are alive: conductors are in it, and who is deleted comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tests.functional.conductor.conftest import Yard
+from tests.support.processes import wait_until
+
+Make = Callable[..., Yard]
+
+
+def services(cloud: Yard, binary: str) -> list[Any]:
+    found: list[Any] = cloud.get(f"/v2.1/os-services?binary={binary}")["services"]
+    return found
+
+
+def delete(cloud: Yard, service: Any) -> int:
+    return int(cloud.api.simulate_delete(f"/v2.1/os-services/{service['id']}").status_code)
+
+
+def test_a_conductor_is_listed_and_can_not_be_disabled(yard: Make) -> None:
+    cloud = yard(hosts=0, **{"conductor.host": "control-1"})
+    wait_until(lambda: bool(services(cloud, "nova-conductor")), "the conductor", 10)
+    (conductor,) = services(cloud, "nova-conductor")
+    assert (conductor["host"], conductor["state"], conductor["zone"]) == ("control-1", "up", "internal")
+    assert services(cloud, "nova-scheduler") == []
+    path = f"/v2.1/os-services/{conductor['id']}"
+    assert cloud.api.simulate_put(path, json={"status": "disabled"}).status_code == 400
+
+
+def test_a_conductor_that_ended_is_shown_as_down(yard: Make) -> None:
+    cloud = yard(hosts=0, **{"compute.service_down_time": 1, "conductor.heartbeat_interval": 0.2})
+    wait_until(lambda: bool(services(cloud, "nova-conductor")), "the conductor", 10)
+    assert services(cloud, "nova-conductor")[0]["state"] == "up"
+    cloud.cloud.stop()
+    wait_until(lambda: services(cloud, "nova-conductor")[0]["state"] == "down", "its state", 10)
+
+
+def test_a_conductor_that_lives_comes_back_when_it_is_deleted(yard: Make) -> None:
+    cloud = yard(hosts=0, **{"conductor.heartbeat_interval": 0.2})
+    wait_until(lambda: bool(services(cloud, "nova-conductor")), "the conductor", 10)
+    (conductor,) = services(cloud, "nova-conductor")
+    assert delete(cloud, conductor) == 204
+    wait_until(lambda: bool(services(cloud, "nova-conductor")), "the conductor", 10)
+    assert services(cloud, "nova-conductor")[0]["id"] != conductor["id"]
+
+
+def test_a_host_that_lives_comes_back_with_nodes_and_inventory(yard: Make) -> None:
+    cloud = yard(hosts=2, **{"agent.inventory_interval": 3600})
+    first = next(one for one in services(cloud, "nova-compute") if one["host"] == "fake-1")
+    assert delete(cloud, first) == 204
+
+    def is_back() -> bool:
+        hosts = {one["hypervisor_hostname"] for one in cloud.get("/v2.1/os-hypervisors")["hypervisors"]}
+        return hosts == {"fake-1", "fake-2"}
+
+    wait_until(is_back, "the host", 20)
+    again = next(one for one in services(cloud, "nova-compute") if one["host"] == "fake-1")
+    assert again["id"] != first["id"]
+    wait_until(lambda: cloud.providers() == 2, "its inventory", 20)
+    cloud.await_status(cloud.boot(count=4), "ACTIVE")  # more than one host takes
+    assert delete(cloud, again) == 409
