@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError
-from moorage.compute.services import AGENT
+from moorage.compute.services import AGENT, listed
+from moorage.compute.zones import Zones
 from moorage.db.tables.compute import nodes, services
 
 
@@ -31,7 +32,7 @@ def parse(text: str | None) -> Place:
     return Place(zone or None, host or None, node or None, forced=bool(host or node))
 
 
-def check(connection: Connection, place: Place, default_zone: str) -> None:
+def check(connection: Connection, place: Place, zones: Zones) -> None:
     """Refuse what does not exist; a forced host decides the zone by itself."""
     agents = sa.select(services.c.id).where(services.c.binary == AGENT)
     if place.host is not None and not _any(connection, agents.where(services.c.host == place.host)):
@@ -41,8 +42,7 @@ def check(connection: Connection, place: Place, default_zone: str) -> None:
         raise ComputeError(f"Compute host {place.node} could not be found.")
     if place.zone is None or place.forced:
         return
-    in_zone = agents.where(sa.func.coalesce(services.c.zone, default_zone) == place.zone)
-    if not _any(connection, in_zone.where(services.c.disabled.is_(False))):
+    if not zones.takes_servers(place.zone, listed(connection, binary=AGENT)):
         raise ComputeError("The requested availability zone is not available")
 
 

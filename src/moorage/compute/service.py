@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from oslo_config import cfg
+from sqlalchemy.engine import Connection
 
 from moorage.compute import creation
 from moorage.compute.creation import Made, Order
+from moorage.compute.known_aggregates import KnownAggregates
+from moorage.compute.zones import Zones
 from moorage.conductor.deciding import Decider
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.planning import Planner
@@ -64,9 +67,22 @@ class ComputeService:
 
     @cached_property
     def planner(self) -> Planner:
-        zone = self.settings.default_zone
-        hosts = Hosts(self.database, down_after=self.settings.service_down_time, default_zone=zone)
-        return Planner(Decider(self.database, hosts, self.placement, self.scheduler, default_zone=zone))
+        database, zone = self.database, self.settings.default_zone
+        hosts = Hosts(
+            database, self.aggregates, down_after=self.settings.service_down_time, default_zone=zone
+        )
+        return Planner(
+            Decider(database, hosts, self.aggregates, self.placement, self.scheduler, default_zone=zone)
+        )
+
+    @cached_property
+    def aggregates(self) -> KnownAggregates:
+        return KnownAggregates(self.database)
+
+    def zones(self, connection: Connection) -> Zones:
+        """As of now."""
+        named = self.aggregates.facts_in(connection).zone_of
+        return Zones(named, self.settings.default_zone, self.settings.internal_zone)
 
     def healthy(self) -> bool:
         try:

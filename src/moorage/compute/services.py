@@ -23,7 +23,6 @@ class Service:
     uuid: str
     host: str
     binary: str
-    zone: str | None
     disabled: bool
     disabled_reason: str | None
     forced_down: bool

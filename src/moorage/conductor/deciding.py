@@ -10,14 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
+from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor import surroundings
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.surroundings import Surroundings
 from moorage.db.database import Database
 from moorage.placement.client.contract import Candidates, PlacementClient, PlacementRefusedError
 from moorage.scheduler import hints, offers
+from moorage.scheduler.aggregates import AggregateFacts
 from moorage.scheduler.board import Board
 from moorage.scheduler.errors import SchedulingError
+from moorage.scheduler.narrowing import Narrowing
 from moorage.scheduler.offers import Offers
 from moorage.scheduler.prefilters import contract as prefilters
 from moorage.scheduler.prefilters.availability_zone import AvailabilityZone
@@ -28,7 +33,7 @@ from moorage.scheduler.request import Request, from_flavor
 from moorage.scheduler.select import Choice, Decision, Selector
 from moorage.scheduler.settings import Settings
 from moorage.scheduler.story import sentence
-from moorage.scheduler.trace import Emptiness, Trace
+from moorage.scheduler.trace import Emptiness, Trace, excluded_by_aggregates
 
 Query = tuple[tuple[str, str], ...]
 WIDENING = 8
@@ -71,6 +76,8 @@ class Pass:
     def __init__(self) -> None:
         self.board = Board({})
         self.emptiness: dict[Query, Emptiness | None] = {}
+        self.excluded: dict[str, int | None] = {}
+        """By condition on aggregates: how many providers it excludes."""
 
 
 class Decider:
@@ -78,6 +85,7 @@ class Decider:
         self,
         database: Database,
         hosts: Hosts,
+        aggregates: KnownAggregates,
         placement: PlacementClient,
         settings: Settings,
         *,
@@ -85,10 +93,11 @@ class Decider:
     ) -> None:
         self._database = database
         self._hosts = hosts
+        self._aggregates = aggregates
         self._placement = placement
         self._settings = settings
         self._selector = Selector(settings)
-        self._zone = AvailabilityZone({}, default_zone)
+        self._default_zone = default_zone
 
     def decide(self, seats: Sequence[Seat]) -> Pass:
         """Give each seat its choices, best first, or its refusal."""
@@ -108,15 +117,25 @@ class Decider:
             why = self._placement.why(query)
             this.emptiness[query] = None if why is None else Emptiness.of(why)
         trace.why = this.emptiness[query]
+        if trace.why is not None:
+            trace.narrowings = [self._counted(narrowing, this) for narrowing in trace.narrowings]
         seat.refusal = NoHost(sentence(trace))
+
+    def _counted(self, narrowing: Narrowing, this: Pass) -> Narrowing:
+        """With the number of providers that it alone excludes, whatever else was asked for."""
+        if narrowing.member_of not in this.excluded:
+            why = self._placement.why([("resources", "VCPU:1"), ("member_of", narrowing.member_of)])
+            this.excluded[narrowing.member_of] = None if why is None else excluded_by_aggregates(why)
+        return msgspec.structs.replace(narrowing, excluded=this.excluded[narrowing.member_of])
 
     # ------------------------------------------------------------ what is asked
 
     def _ask(self, seats: Sequence[Seat]) -> None:
         around = surroundings.look_up(self._database, [seat.server["request"] for seat in seats])
+        facts = self._aggregates.facts()
         for seat in seats:
             try:
-                seat.request = self._request(seat, around)
+                seat.request = self._request(seat, around, facts)
             except SchedulingError as error:
                 seat.refusal = NoHost(str(error), hopeless=True)
         counts: dict[Query, int] = {}
@@ -130,7 +149,7 @@ class Decider:
                 limit = self._settings.max_candidates + counts[question]
                 seat.query = tuple(seat.request.query(limit))
 
-    def _request(self, seat: Seat, around: Surroundings) -> Request:
+    def _request(self, seat: Seat, around: Surroundings, facts: AggregateFacts) -> Request:
         server = seat.server
         asked = server["request"]
         properties = (asked.get("image") or {}).get("properties") or {}
@@ -139,7 +158,7 @@ class Decider:
             server["flavor"],
             properties,
             project_id=server["project_id"],
-            zone=server["requested_zone"],
+            zone=None if asked.get("forced") else server["requested_zone"],
             host=asked.get("host"),
             server_group=around.groups.get(asked.get("group") or ""),
             tried_nodes=seat.tried_nodes,
@@ -147,7 +166,14 @@ class Decider:
         request = hints.with_neighbours(request, asked.get("scheduler_hints") or {}, around.node_of)
         target = around.node_named.get(asked.get("node") or asked.get("host") or "")
         return prefilters.narrow(
-            request, (EnabledHosts(), ImageTraits(properties), self._zone, OneNode(target))
+            request,
+            (
+                EnabledHosts(),
+                ImageTraits(properties),
+                AvailabilityZone(facts.zones, self._default_zone),
+                *self._settings.isolation(facts, properties),
+                OneNode(target),
+            ),
         )
 
     # ------------------------------------------------------------ what is decided

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
+from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db.among import among
@@ -16,8 +17,11 @@ from moorage.scheduler.hosts import HostState
 
 
 class Hosts:
-    def __init__(self, database: Database, *, down_after: int, default_zone: str) -> None:
+    def __init__(
+        self, database: Database, aggregates: KnownAggregates, *, down_after: int, default_zone: str
+    ) -> None:
         self._database = database
+        self._aggregates = aggregates
         self._down_after = timedelta(seconds=down_after)
         self._default_zone = default_zone
 
@@ -51,7 +55,6 @@ class Hosts:
                     services.c.seen_at,
                     services.c.forced_down,
                     services.c.disabled,
-                    services.c.zone,
                     services.c.facts.label("host_facts"),
                     sa.func.coalesce(here.c.count, 0).label("servers"),
                 )
@@ -62,6 +65,7 @@ class Hosts:
                 .where(among(connection, nodes.c.uuid, node_uuids))
             )
             rows = connection.execute(query).all()
+            zones = self._aggregates.facts_in(connection).zone_of
         return {
             row.uuid: HostState(
                 host=row.host,
@@ -69,7 +73,7 @@ class Hosts:
                 node_uuid=row.uuid,
                 up=not row.forced_down and row.seen_at is not None and row.seen_at > alive_since,
                 disabled=row.disabled,
-                zone=row.zone or self._default_zone,
+                zone=zones.get(row.host, self._default_zone),
                 hypervisor_type=row.hypervisor_type,
                 supported=tuple(tuple(triple) for triple in row.facts.get("supported_instances", ())),
                 servers=row.servers,

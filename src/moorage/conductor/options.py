@@ -45,5 +45,26 @@ OPTIONS: Options = {
         cfg.IntOpt(
             "candidates", default=50, min=1, help="Candidates that Placement is asked for per decision."
         ),
+        cfg.BoolOpt(
+            "limit_tenants_to_placement_aggregate",
+            default=True,
+            help="Keep a project in the aggregates whose metadata names it (filter_tenant_id…), if there "
+            "are any. Other projects stay out of these in any case.",
+        ),
+        cfg.BoolOpt(
+            "placement_aggregate_required_for_tenants",
+            default=False,
+            help="Refuse servers of projects that no aggregate names, instead of placing them anywhere else.",
+        ),
+        cfg.BoolOpt(
+            "enable_isolated_aggregate_filtering",
+            default=True,
+            help="Keep servers that don't ask for them out of aggregates with trait:NAME=required.",
+        ),
+        cfg.BoolOpt(
+            "enable_image_aggregate_filtering",
+            default=True,
+            help="Keep servers out of aggregates whose metadata wants other image properties than theirs.",
+        ),
     ],
 }

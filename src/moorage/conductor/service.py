@@ -10,6 +10,7 @@ from oslo_config import cfg
 
 from moorage.bus.contract import ConductorSide
 from moorage.bus.notifications import Notifications, Silence
+from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor.agents import Agents
 from moorage.conductor.deciding import Decider
 from moorage.conductor.hosts import Hosts
@@ -75,8 +76,9 @@ class ConductorService:
         self._bus = bus
         self._notifications = notifications or Silence()
         self._network = network
-        hosts = Hosts(database, down_after=settings.service_down_time, default_zone=settings.default_zone)
-        decider = Decider(database, hosts, placement, settings.scheduler, default_zone=settings.default_zone)
+        aggregates, zone = KnownAggregates(database), settings.default_zone
+        hosts = Hosts(database, aggregates, down_after=settings.service_down_time, default_zone=zone)
+        decider = Decider(database, hosts, aggregates, placement, settings.scheduler, default_zone=zone)
         self._placer = Placer(decider, hosts, placement, max_attempts=settings.scheduler.max_attempts)
         agents = Agents(bus, settings.ask_again_seconds)
         build = Build(

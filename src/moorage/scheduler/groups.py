@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
+from moorage.scheduler.narrowing import inside, outside
+
 Pair = tuple[str, str]
 
 
@@ -30,9 +32,9 @@ class RequestGroup:
         if traits:
             yield f"required{suffix}", ",".join(traits)
         for aggregates in self.member_of:
-            yield f"member_of{suffix}", f"in:{','.join(sorted(aggregates))}"
+            yield f"member_of{suffix}", inside(aggregates)
         if self.forbidden_aggregates:
-            yield f"member_of{suffix}", f"!in:{','.join(sorted(self.forbidden_aggregates))}"
+            yield f"member_of{suffix}", outside(self.forbidden_aggregates)
         if self.in_tree is not None:
             yield f"in_tree{suffix}", self.in_tree
 

@@ -46,4 +46,8 @@ def settings(conf: cfg.ConfigOpts) -> Settings:
         soft_affinity_weight=weights.soft_affinity_weight_multiplier,
         soft_anti_affinity_weight=weights.soft_anti_affinity_weight_multiplier,
         build_failure_weight=weights.build_failure_weight_multiplier,
+        confine_projects=conf.scheduler.limit_tenants_to_placement_aggregate,
+        require_project_aggregates=conf.scheduler.placement_aggregate_required_for_tenants,
+        isolate_by_traits=conf.scheduler.enable_isolated_aggregate_filtering,
+        isolate_by_images=conf.scheduler.enable_image_aggregate_filtering,
     )

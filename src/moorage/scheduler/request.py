@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from moorage.scheduler import narrowing
 from moorage.scheduler.groups import Pair, RequestGroup
+from moorage.scheduler.narrowing import By, Narrowing
 from moorage.scheduler.needs import Needs
 from moorage.scheduler.server_group import GroupPolicy, ServerGroup
 
@@ -63,6 +65,8 @@ class Request:
     different_nodes: frozenset[str] = frozenset()
     tried_nodes: frozenset[str] = frozenset()
     """Nodes that have failed this server already."""
+    narrowings: tuple[Narrowing, ...] = ()
+    """By which aggregates it was narrowed, as the trace tells it."""
 
     def only_nodes(self) -> frozenset[str] | None:
         """The nodes that affinity or a hint leaves; None if they leave any."""
@@ -103,6 +107,23 @@ class Request:
         if self.group_policy is not None:
             pairs.append(("group_policy", self.group_policy))
         return pairs
+
+    def inside(self, aggregates: frozenset[str], by: By, subject: str = "") -> Request:
+        """On a node that is in one of these; nothing is to be said if there are none."""
+        if not aggregates:
+            return self
+        request = self.narrowed(lambda group: group.in_one_of(aggregates))
+        return request._noting(Narrowing(by, narrowing.inside(aggregates), subject))
+
+    def outside(self, aggregates: frozenset[str], by: By, subject: str = "") -> Request:
+        """On a node that is in none of these."""
+        if not aggregates:
+            return self
+        request = self.narrowed(lambda group: group.outside(aggregates))
+        return request._noting(Narrowing(by, narrowing.outside(aggregates), subject))
+
+    def _noting(self, note: Narrowing) -> Request:
+        return replace(self, narrowings=(*self.narrowings, note))
 
     def narrowed(self, change: Callable[[RequestGroup], RequestGroup]) -> Request:
         """With a condition on the node as a whole, put on the unsuffixed group, else on all of them."""

@@ -60,6 +60,7 @@ class Selector:
         trace = Trace(
             request.server_uuid,
             list(query),
+            list(request.narrowings),
             candidates=offers.candidates,
             nodes=len(offers.by_node),
             excluded=standing.excluded(),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from moorage.scheduler.aggregates import AggregateFacts
 from moorage.scheduler.filters.affinity import AffinityFilter
 from moorage.scheduler.filters.anti_affinity import AntiAffinityFilter
 from moorage.scheduler.filters.contract import Filter
@@ -14,6 +16,10 @@ from moorage.scheduler.filters.same_host import SameHostFilter
 from moorage.scheduler.filters.server_count import ServerCountFilter
 from moorage.scheduler.filters.service import ServiceFilter
 from moorage.scheduler.filters.tried import TriedFilter
+from moorage.scheduler.prefilters.aggregate_images import AggregateImages
+from moorage.scheduler.prefilters.contract import Prefilter
+from moorage.scheduler.prefilters.isolated_aggregates import IsolatedAggregates
+from moorage.scheduler.prefilters.tenant_isolation import TenantIsolation
 from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
 from moorage.scheduler.weighers.contract import Weigher
 from moorage.scheduler.weighers.cpu import CpuWeigher
@@ -39,6 +45,22 @@ class Settings:
     soft_affinity_weight: float = 1.0
     soft_anti_affinity_weight: float = 1.0
     build_failure_weight: float = 1_000_000.0
+    confine_projects: bool = True
+    """Projects with aggregates of their own stay in them."""
+    require_project_aggregates: bool = False
+    """Projects without aggregates of their own go nowhere."""
+    isolate_by_traits: bool = True
+    isolate_by_images: bool = True
+
+    def isolation(self, facts: AggregateFacts, image_properties: Mapping[str, str]) -> Iterator[Prefilter]:
+        """What keeps servers in and out of aggregates, after their traits are known."""
+        yield TenantIsolation(
+            facts.projects, confined=self.confine_projects, required=self.require_project_aggregates
+        )
+        if self.isolate_by_traits:
+            yield IsolatedAggregates(facts.traits)
+        if self.isolate_by_images:
+            yield AggregateImages(facts.images, image_properties)
 
     def filters(self) -> tuple[Filter, ...]:
         """The cheapest and most telling first: a host is counted against the first that objects."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from moorage.scheduler.filters.contract import Kind
+from moorage.scheduler.narrowing import Narrowing
 from moorage.scheduler.trace import Attempt, Emptiness, Exclusion, NearMiss, Place, Ranked, Trace
 
 NO_VALID_HOST = "No valid host was found"
@@ -27,7 +28,14 @@ _COUNTED = {
     Kind.ROOM_TAKEN: "were filled by other servers at the same moment",
 }
 
-_SINGULAR = {"are": "is", "were": "was", "have": "has", "belong": "belongs", "don't": "doesn't"}
+_SINGULAR = {
+    "are": "is",
+    "were": "was",
+    "have": "has",
+    "belong": "belongs",
+    "don't": "doesn't",
+    "take": "takes",
+}
 
 _CONDITIONS = {
     "inventory": "don't have {name}",
@@ -60,7 +68,7 @@ def sentence(trace: Trace) -> str:
         return f"{NO_VALID_HOST}: none has all that the server asks for."
     if not trace.why.trees:
         return f"{NO_VALID_HOST}: there are no hosts."
-    return f"{NO_VALID_HOST}: {_emptiness(trace.why)}."
+    return f"{NO_VALID_HOST}: {_emptiness(trace.why, trace.narrowings)}."
 
 
 def _after_attempts(trace: Trace) -> str:
@@ -86,12 +94,20 @@ def _most_first(entry: tuple[str, int]) -> tuple[int, str]:
     return -entry[1], entry[0]
 
 
-def _emptiness(why: Emptiness) -> str:
+def _emptiness(why: Emptiness, narrowings: Sequence[Narrowing]) -> str:
     if not why.kind:
         return "none has all that the server asks for"
-    words = _agreeing(why.excluded, condition(why.kind, why.subject))
+    words = _agreeing(why.excluded, _on_whose_behalf(why, narrowings) or condition(why.kind, why.subject))
     excluded = f"{why.excluded} of {_hosts(why.trees)} {words}"
     return excluded if why.excluded == why.trees else f"{excluded}, and the others lack something else"
+
+
+def _on_whose_behalf(why: Emptiness, narrowings: Sequence[Narrowing]) -> str | None:
+    """What a condition on aggregates is about, if it comes from one prefilter."""
+    if why.kind not in ("member_of", "forbidden_aggregates"):
+        return None
+    fitting = [one for one in narrowings if one.is_inside() == (why.kind == "member_of")]
+    return fitting[0].unmet() if len(fitting) == 1 else None
 
 
 def condition(kind: str, subject: str) -> str:
@@ -115,6 +131,7 @@ def _lines(trace: Trace) -> Iterator[str]:
         return
     yield "Asked Placement for:"
     yield from (f"  {name} = {value}" for name, value in trace.query)
+    yield from map(str, trace.narrowings)
     yield f"Placement offered {_many(trace.candidates, 'candidate')} on {_many(trace.nodes, 'node')}."
     if trace.why is not None:
         yield from _why_lines(trace.why)

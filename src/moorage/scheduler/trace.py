@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from moorage.scheduler.filters.contract import Reason
+from moorage.scheduler.narrowing import Narrowing
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -93,11 +94,22 @@ class Emptiness(msgspec.Struct, frozen=True):
         )
 
 
+def excluded_by_aggregates(why: Mapping[str, Any]) -> int | None:
+    """How many providers are excluded by their aggregates, from the answer of `PlacementClient.why`."""
+    for condition in why["conditions"]:
+        if condition["kind"] in ("member_of", "forbidden_aggregates"):
+            excluded: int | None = condition["excludes_alone"]["providers"]
+            return excluded
+    return None
+
+
 class Trace(msgspec.Struct):
     """One decision. It is kept as JSON: fields may be added, not renamed."""
 
     server_uuid: str
     query: list[tuple[str, str]]
+    narrowings: list[Narrowing] = []
+    """What prefilters put into the query, and why."""
     candidates: int = 0
     nodes: int = 0
     """How many nodes those candidates are on."""

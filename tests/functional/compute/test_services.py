@@ -154,10 +154,35 @@ def test_only_administrators(cloud: Cloud) -> None:
     assert member.get("/os-availability-zone").status == 200
 
 
+def group_hosts(admin: User, zone: str, *hosts: str) -> str:
+    """Make an aggregate that is a zone; its path."""
+    body = {"aggregate": {"name": zone, "availability_zone": zone}}
+    path = f"/os-aggregates/{admin.post('/os-aggregates', body).json['aggregate']['id']}"
+    for host in hosts:
+        assert admin.post(f"{path}/action", {"add_host": {"host": host}}).status == 200
+    return path
+
+
+def test_a_service_is_in_the_zone_of_its_aggregate(database_url: str) -> None:
+    with cloud_on(database_url) as cloud:
+        uuid = add_service(cloud, "east-1")
+        assert one(cloud.admin, "east-1")["zone"] == "nova"
+        path = group_hosts(cloud.admin, "east", "east-1")
+        assert one(cloud.admin, "east-1")["zone"] == "east"
+        changed = cloud.admin.put(f"/os-services/{uuid}", {"status": "disabled"}).json["service"]
+        assert changed["zone"] == "east"
+        metadata = {"set_metadata": {"metadata": {"availability_zone": "far-east"}}}
+        assert cloud.admin.post(f"{path}/action", metadata).status == 200
+        assert one(cloud.admin, "east-1")["zone"] == "far-east"
+        assert cloud.admin.post(f"{path}/action", {"remove_host": {"host": "east-1"}}).status == 200
+        assert one(cloud.admin, "east-1")["zone"] == "nova"
+
+
 def test_zones(database_url: str) -> None:
     with cloud_on(database_url) as cloud:
         add_service(cloud, "here")
-        add_service(cloud, "there", zone="east", disabled=True)
+        add_service(cloud, "there", disabled=True)
+        group_hosts(cloud.admin, "east", "there")
         add_service(cloud, "control", "nova-conductor", age=100)
         listed = cloud.member().get("/os-availability-zone").json["availabilityZoneInfo"]
         assert listed == [

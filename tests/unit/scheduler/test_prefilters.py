@@ -46,7 +46,14 @@ def test_a_zone_that_does_not_exist_has_no_hosts() -> None:
 def test_a_project_with_aggregates_stays_in_them() -> None:
     isolation = TenantIsolation({"ours": frozenset({OURS})})
     assert ("member_of", f"in:{OURS}") in isolation.narrow(request(project_id="ours")).query(50)
-    assert isolation.narrow(request(project_id="theirs")) == request(project_id="theirs")
+    unconfined = TenantIsolation({"ours": frozenset({OURS})}, confined=False)
+    assert unconfined.narrow(request(project_id="ours")) == request(project_id="ours")
+
+
+def test_others_stay_out_of_the_aggregates_of_a_project() -> None:
+    isolation = TenantIsolation({"ours": frozenset({OURS, EAST}), "both": frozenset({EAST})})
+    shared = isolation.narrow(request(project_id="both")).query(50)
+    assert [value for name, value in shared if name == "member_of"] == [f"in:{EAST}", f"!in:{OURS}"]
 
 
 def test_a_project_without_aggregates_may_be_kept_out() -> None:

@@ -47,7 +47,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
     if server.get("hostname") and most > 1:
         raise ComputeError("Unable to allocate a single hostname to multiple instances")
     with service.database.read() as connection:
-        destinations.check(connection, place, service.settings.default_zone)
+        destinations.check(connection, place, service.zones(connection))
         flavor = _flavor(connection, call, server)
         public_key = _public_key(connection, call, server.get("key_name"))
         bounds = _bounds(connection, service, call)

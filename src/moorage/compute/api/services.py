@@ -13,7 +13,7 @@ from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.times import plain
 from moorage.compute.service import ComputeService
 from moorage.compute.services import Service
-from moorage.compute.zones import zone_of
+from moorage.compute.zones import Zones
 from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
@@ -28,7 +28,8 @@ def index(service: ComputeService, call: Call) -> Reply:
     query = call.checked_query()
     with service.database.read() as connection:
         found = services.listed(connection, host=query.get("host"), binary=query.get("binary"))
-    return Reply(body={"services": [_body(service, call, one) for one in found]})
+        zones = service.zones(connection)
+    return Reply(body={"services": [_body(service, call, one, zones) for one in found]})
 
 
 def update(service: ComputeService, call: Call) -> Reply:
@@ -44,10 +45,11 @@ def _update(service: ComputeService, call: Call) -> Reply:
         raise HttpError(400, f"Invalid uuid {uuid}")
     values = _values(call.json())
 
-    def change(connection: Connection) -> Service:
-        return services.update(connection, services.find(connection, uuid), **values)
+    def change(connection: Connection) -> tuple[Service, Zones]:
+        changed = services.update(connection, services.find(connection, uuid), **values)
+        return changed, service.zones(connection)
 
-    return Reply(body={"service": _body(service, call, service.database.transact(change))})
+    return Reply(body={"service": _body(service, call, *service.database.transact(change))})
 
 
 def _values(asked: dict[str, Any]) -> dict[str, Any]:
@@ -126,15 +128,14 @@ def _identity(call: Call) -> str | int:
     return number
 
 
-def _body(compute: ComputeService, call: Call, service: Service) -> dict[str, Any]:
-    settings = compute.settings
+def _body(compute: ComputeService, call: Call, service: Service, zones: Zones) -> dict[str, Any]:
     body = {
         "id": service.uuid if call.version >= (2, 53) else service.id,
         "binary": service.binary,
         "host": service.host,
-        "zone": zone_of(service, settings.default_zone, settings.internal_zone),
+        "zone": zones.of(service),
         "status": "disabled" if service.disabled else "enabled",
-        "state": "up" if service.is_up(settings.service_down_time) else "down",
+        "state": "up" if service.is_up(compute.settings.service_down_time) else "down",
         "updated_at": plain(service.seen_at or service.updated_at),
         "disabled_reason": service.disabled_reason,
     }

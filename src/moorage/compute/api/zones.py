@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.compute import services, zones
+from moorage.compute import services
 from moorage.compute.api.times import plain
 from moorage.compute.service import ComputeService
 from moorage.compute.zones import Zone
@@ -37,8 +37,7 @@ def detail(service: ComputeService, call: Call) -> Reply:
 
 def _zones(service: ComputeService) -> list[Zone]:
     with service.database.read() as connection:
-        found = services.listed(connection)
-    return zones.grouped(found, service.settings.default_zone, service.settings.internal_zone)
+        return service.zones(connection).grouped(services.listed(connection))
 
 
 def _hosts(zone: Zone, down_time: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moorage.scheduler.errors import NoHostAllowedError
+from moorage.scheduler.narrowing import By
 from moorage.scheduler.request import Request
 
 
@@ -20,10 +21,13 @@ class AvailabilityZone:
         zone = request.zone
         if zone is None:
             return request
+        if zone == self.default_zone:
+            return request.outside(self._other_zones(), By.DEFAULT_ZONE, zone)
         aggregates = self.aggregates_of.get(zone, frozenset())
-        if aggregates:
-            return request.narrowed(lambda group: group.in_one_of(aggregates))
-        if zone != self.default_zone:
+        if not aggregates:
             raise NoHostAllowedError(f"Availability zone '{zone}' has no hosts.")
-        others = frozenset(uuid for uuids in self.aggregates_of.values() for uuid in uuids)
-        return request.narrowed(lambda group: group.outside(others)) if others else request
+        return request.inside(aggregates, By.ZONE, zone)
+
+    def _other_zones(self) -> frozenset[str]:
+        others = (uuids for zone, uuids in self.aggregates_of.items() if zone != self.default_zone)
+        return frozenset().union(*others)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from moorage.scheduler.narrowing import By
 from moorage.scheduler.request import Request
 
 
@@ -15,5 +16,6 @@ class IsolatedAggregates:
 
     def narrow(self, request: Request) -> Request:
         asked = frozenset().union(request.root_required, *(group.required_traits for group in request.groups))
-        closed = frozenset(uuid for uuid, traits in self.traits_of.items() if not traits <= asked)
-        return request.narrowed(lambda group: group.outside(closed)) if closed else request
+        closed = {uuid: traits - asked for uuid, traits in self.traits_of.items() if not traits <= asked}
+        missing = frozenset().union(*closed.values())
+        return request.outside(frozenset(closed), By.TRAITS, ", ".join(sorted(missing)))

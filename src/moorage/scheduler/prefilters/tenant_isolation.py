@@ -1,4 +1,4 @@
-"""Projects that have aggregates of their own stay in them."""
+"""Aggregates that are set apart for projects: others stay out of them, and the projects stay in."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moorage.scheduler.errors import NoHostAllowedError
+from moorage.scheduler.narrowing import By
 from moorage.scheduler.request import Request
 
 
@@ -13,13 +14,15 @@ from moorage.scheduler.request import Request
 class TenantIsolation:
     aggregates_of: Mapping[str, frozenset[str]]
     """By project: the aggregates that are set apart for it."""
+    confined: bool = True
+    """Whether a project with aggregates of its own stays in them, or may go elsewhere too."""
     required: bool = False
     """Whether a project without an aggregate may go nowhere, rather than anywhere."""
 
     def narrow(self, request: Request) -> Request:
-        aggregates = self.aggregates_of.get(request.project_id, frozenset())
-        if aggregates:
-            return request.narrowed(lambda group: group.in_one_of(aggregates))
-        if self.required:
+        own = self.aggregates_of.get(request.project_id, frozenset())
+        if not own and self.required:
             raise NoHostAllowedError("No hosts are set apart for this project.")
-        return request
+        others = frozenset().union(*self.aggregates_of.values()) - own
+        request = request.outside(others, By.OTHER_PROJECTS)
+        return request.inside(own, By.PROJECT, request.project_id) if own and self.confined else request

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute import options, servers, wsgi
+from moorage.compute import aggregates, options, servers, wsgi
 from moorage.compute.server import Server
 from moorage.compute.service import ComputeService, Settings
 from moorage.compute.states import PowerNumber, VmState
@@ -151,7 +151,7 @@ class Cloud:
 
 
 def furnish(connection: Connection) -> None:
-    """Some flavors, and two hosts that are up."""
+    """Some flavors, and two hosts that are up, one of them in a zone of its own."""
     small = {"flavorid": "small", "name": "m1.small", "vcpus": 1, "ram": 512, "disk": 5}
     flavors = [
         {**small, "extra_specs": {"hw:cpu_policy": "shared"}},
@@ -161,9 +161,9 @@ def furnish(connection: Connection) -> None:
     connection.execute(sa.insert(tables.flavors), flavors)
     private = {**small, "flavorid": "secret", "name": "m1.secret", "is_public": False, "extra_specs": {}}
     connection.execute(sa.insert(tables.flavors).values(private))
-    for number, zone in ((1, None), (2, "west")):
+    for number in (1, 2):
         host = f"host{number}"
-        service = {"uuid": f"bbbbbbbb-0000-4000-8000-00000000000{number}", "host": host, "zone": zone}
+        service = {"uuid": f"bbbbbbbb-0000-4000-8000-00000000000{number}", "host": host}
         connection.execute(
             sa.insert(tables.services).values(
                 **service, binary="nova-compute", version=1, facts={}, seen_at=utcnow()
@@ -171,6 +171,8 @@ def furnish(connection: Connection) -> None:
         )
         node = {"uuid": f"cccccccc-0000-4000-8000-00000000000{number}", "name": f"{host}-node", "host": host}
         connection.execute(sa.insert(tables.nodes).values(**node, hypervisor_type="fake", facts={}))
+    west = aggregates.create(connection, "west", "west")
+    aggregates.add_host(connection, west.id, "host2")
 
 
 @pytest.fixture

@@ -246,3 +246,13 @@ def test_how_the_disk_is_partitioned_is_remembered(cloud: Cloud) -> None:
     assert cloud.alice.get(f"/servers/{uuid}")["server"]["OS-DCF:diskConfig"] == "AUTO"
     other = cloud.alice.booted()
     assert cloud.alice.get(f"/servers/{other}")["server"]["OS-DCF:diskConfig"] == "MANUAL"
+
+
+def test_a_zone_may_be_asked_for_while_an_enabled_host_is_in_it(cloud: Cloud) -> None:
+    gone = "The requested availability zone is not available"
+    services = tables.services
+    cloud.alice.booted(availability_zone="west")
+    cloud.write(sa.update(services).where(services.c.host == "host2").values(disabled=True))
+    assert sentence(cloud.alice.boot(availability_zone="west"), 400) == gone
+    cloud.write(sa.update(services).where(services.c.host == "host1").values(disabled=True))
+    assert sentence(cloud.alice.boot(availability_zone="nova"), 400) == gone

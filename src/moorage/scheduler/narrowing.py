@@ -1,0 +1,67 @@
+"""Narrowings: the aggregates that a prefilter keeps a server in or out of, and on whose behalf."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+
+class By(StrEnum):
+    """What a prefilter goes by; the names are part of the recorded trace."""
+
+    ZONE = "zone"
+    DEFAULT_ZONE = "default_zone"
+    PROJECT = "project"
+    OTHER_PROJECTS = "other_projects"
+    TRAITS = "traits"
+    IMAGE = "image"
+
+
+class Narrowing(msgspec.Struct, frozen=True):
+    by: By
+    member_of: str
+    """As Placement is asked: `in:` or `!in:`, and the aggregates' UUIDs."""
+    subject: str = ""
+    """The zone that was asked for, and the like."""
+    excluded: int | None = None
+    """How many providers this alone excludes; None if nobody counted."""
+
+    def __str__(self) -> str:
+        words = _WORDS[self.by].format(subject=self.subject)
+        if self.excluded is None:
+            return f"Narrowed by {words}."
+        return f"Excluded by {words}: {self.excluded} provider{'' if self.excluded == 1 else 's'}."
+
+    def unmet(self) -> str:
+        """What hosts that it excludes are, in words for a user."""
+        return _UNMET[self.by].format(subject=self.subject)
+
+    def is_inside(self) -> bool:
+        return not self.member_of.startswith("!")
+
+
+_WORDS = {
+    By.ZONE: "the availability zone '{subject}'",
+    By.DEFAULT_ZONE: "the availability zone '{subject}'",
+    By.PROJECT: "the aggregates of project {subject}",
+    By.OTHER_PROJECTS: "the aggregates of other projects",
+    By.TRAITS: "aggregates whose traits it does not ask for ({subject})",
+    By.IMAGE: "aggregates for other images ({subject})",
+}
+_UNMET = {
+    By.ZONE: "are not in the availability zone '{subject}'",
+    By.DEFAULT_ZONE: "are not in the availability zone '{subject}'",
+    By.PROJECT: "are not set apart for this project",
+    By.OTHER_PROJECTS: "are set apart for other projects",
+    By.TRAITS: "take only servers that ask for {subject}",
+    By.IMAGE: "are for images with another {subject}",
+}
+
+
+def inside(aggregates: frozenset[str]) -> str:
+    return f"in:{','.join(sorted(aggregates))}"
+
+
+def outside(aggregates: frozenset[str]) -> str:
+    return f"!in:{','.join(sorted(aggregates))}"
