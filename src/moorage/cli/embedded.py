@@ -18,10 +18,13 @@ from moorage.cli.cloud import Cloud
 from moorage.cli.credentials import Credentials, Endpoints
 from moorage.cli.errors import CommandError
 from moorage.db import engine, migrate
+from moorage.http.auth import Wsgi
 from moorage.placement.service import PlacementService
 from moorage.placement.wsgi import build
 
 THREADS = 16
+KEPT_CONNECTIONS = 512
+"""Of idle clients; one more, and a connection is closed after its answer."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,10 @@ class Embedded:
         self._placement.start()
         self._cloud = Cloud(self.conf, self._placement, plan.data, plan.hosts)
         self._servers = {
-            self.endpoints.placement: wsgi.Server(
-                (plan.listen, plan.placement_port), build(self.conf, self._placement), numthreads=THREADS
+            self.endpoints.placement: _server(
+                plan.listen, plan.placement_port, build(self.conf, self._placement)
             ),
-            self.endpoints.compute: wsgi.Server(
-                (plan.listen, plan.compute_port), self._cloud.application(), numthreads=THREADS
-            ),
+            self.endpoints.compute: _server(plan.listen, plan.compute_port, self._cloud.application()),
         }
         self._stopped = threading.Event()
 
@@ -117,3 +118,9 @@ class Embedded:
         path = self.plan.data / "clouds.yaml"
         credentials.write_private(path, credentials.clouds_yaml(self.endpoints, self.credentials))
         return path
+
+
+def _server(listen: str, port: int, application: Wsgi) -> wsgi.Server:
+    server = wsgi.Server((listen, port), application, numthreads=THREADS)
+    server.keep_alive_conn_limit = KEPT_CONNECTIONS
+    return server

@@ -1,0 +1,1 @@
+"""Booting servers on simulated nodes: how many a second, and how soon each one runs."""
