@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oslo_config import cfg
+from prometheus_client import Counter
 
 from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
@@ -31,6 +32,7 @@ from moorage.drivers.contract import NO_STATE, Driver
 from moorage.placement.client.contract import PlacementClient
 
 LOG = logging.getLogger(__name__)
+SILENT = Counter("moorage_agent_heartbeat_failures_total", "Signs of life that the bus did not take.")
 
 _ABOUT_THE_HOST = (SET_STATUS, SAY_AGAIN, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
@@ -91,6 +93,7 @@ class AgentService:
         }
         self._said_nodes: list[NodeFacts] | None = None
         self._said_power: dict[str, int] = {}
+        self._say_everything = True
         self._said_all_at = time.monotonic()
         self._forgotten = threading.Event()
         """Set while somebody waits for us to say everything again."""
@@ -148,7 +151,9 @@ class AgentService:
             for node in self._driver.nodes()
         ]
         operations = self._journal.newest_operations()  # before we look: then what we see is not older
-        power = self._power_now()
+        busy = self._executor.busy()
+        found = {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
+        known = {uuid: power for uuid, power in self._said_power.items() if uuid not in busy}
         heartbeat = Heartbeat(
             host=self._settings.host,
             version=VERSION,
@@ -156,37 +161,33 @@ class AgentService:
             nodes=nodes if nodes != self._said_nodes else None,
             sightings={
                 uuid: Sighting(number, operations.get(uuid, 0))
-                for uuid, number in _differences(self._said_power, power).items()
+                for uuid, number in _news(known, found, everything=self._say_everything).items()
             },
         )
         try:
             self._bus.beat(heartbeat)
         except BusError as error:
+            SILENT.inc()
             LOG.warning("no sign of life could be sent: %s", error)
+            # Meanwhile conductors may take this host for dead, and decide without it.
+            self._said_nodes, self._say_everything = None, True
             return
         self._said_nodes = nodes
-        self._said_power = power
+        self._said_power = {uuid: self._said_power[uuid] for uuid in self._said_power if uuid in busy} | found
+        self._say_everything = False
 
     def _is_time_to_say_everything(self) -> bool:
         return time.monotonic() - self._said_all_at > self._settings.full_report_interval
 
     def _say_everything_again(self) -> None:
         self._forgotten.clear()
-        self._said_nodes = None
-        self._said_power = {}
+        self._said_nodes, self._say_everything = None, True
         self._said_all_at = time.monotonic()
         self._tracker.forget()
         self._inventory.wake()
         self._journal.forget(self._settings.remember_seconds)
 
-    def _power_now(self) -> dict[str, int]:
-        """What the driver says, but for servers at work what was said last: they are in between."""
-        busy = self._executor.busy()
-        found = {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
-        kept = {uuid: power for uuid, power in self._said_power.items() if uuid in busy}
-        return found | kept
 
-
-def _differences(before: dict[str, int], now: dict[str, int]) -> dict[str, int]:
+def _news(before: dict[str, int], now: dict[str, int], *, everything: bool) -> dict[str, int]:
     gone = {uuid: NO_STATE for uuid in before if uuid not in now}
-    return gone | {uuid: power for uuid, power in now.items() if before.get(uuid) != power}
+    return gone | {uuid: power for uuid, power in now.items() if everything or before.get(uuid) != power}

@@ -30,6 +30,10 @@ class BusError(Exception):
     """The bus could not take a message within its time."""
 
 
+class NotNowError(Exception):
+    """A receiver can't deal with messages as long as something that it needs is away; they come again."""
+
+
 class Task(msgspec.Struct, frozen=True):
     """Work for one agent on one server."""
 

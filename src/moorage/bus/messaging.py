@@ -17,11 +17,14 @@ from typing import Any, TypeVar
 
 import msgspec
 from oslo_config import cfg
+from prometheus_client import Counter
 
-from moorage.bus.contract import BusError, Heartbeat, Result, Task
+from moorage.bus.contract import BusError, Heartbeat, NotNowError, Result, Task
 from moorage.bus.oslo import oslo_messaging, set_defaults
 
 LOG = logging.getLogger(__name__)
+SEND_FAILURES = Counter("moorage_bus_send_failures_total", "Messages that RabbitMQ did not take.", ["kind"])
+REQUEUED = Counter("moorage_bus_requeued_total", "Messages put back because they could not be dealt with.")
 T = TypeVar("T")
 
 _BATCH = 100
@@ -53,11 +56,19 @@ class _Endpoint:
                     LOG.error("messages of the unknown kind %r are dropped", kind)
                 else:
                     handler([message["payload"] for message in group])
+        except NotNowError as error:
+            LOG.warning("%d messages go back into their queue for now: %s", len(messages), error)
+            return _requeue(len(messages))
         except Exception:
             LOG.exception("%d messages could not be dealt with, and go back into their queue", len(messages))
-            time.sleep(_PAUSE_BEFORE_REQUEUE)
-            return oslo_messaging.NotificationResult.REQUEUE
+            return _requeue(len(messages))
         return oslo_messaging.NotificationResult.HANDLED
+
+
+def _requeue(count: int) -> Any:
+    REQUEUED.inc(count)
+    time.sleep(_PAUSE_BEFORE_REQUEUE)
+    return oslo_messaging.NotificationResult.REQUEUE
 
 
 class _Side:
@@ -81,6 +92,7 @@ class _Side:
             # What a Notifier does, which would swallow the error that our senders have to know of.
             self._transport._send_notification(target, {}, message, version=2.0, retry=self._retries)
         except Exception as error:
+            SEND_FAILURES.labels(kind).inc()
             raise BusError(f"RabbitMQ did not take a message: {error}") from error
 
     def _listen(self, queue: str, handlers: Mapping[str, Handler]) -> None:

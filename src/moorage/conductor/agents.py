@@ -9,7 +9,7 @@ from typing import Any
 
 from prometheus_client import Counter
 
-from moorage.bus.contract import ConductorSide, Task
+from moorage.bus.contract import DISCARD, ConductorSide, Task
 from moorage.conductor.work import Work
 
 LOG = logging.getLogger(__name__)
@@ -17,7 +17,11 @@ LOG = logging.getLogger(__name__)
 ASKED_AGAIN = Counter(
     "moorage_conductor_asked_again_total", "Tasks sent again because no result came.", ["kind"]
 )
+SEND_FAILURES = Counter(
+    "moorage_conductor_send_failures_total", "Batches of tasks that the bus did not take."
+)
 _MOST_ASKS = 20
+_BUS_PAUSE_SECONDS = 2.0
 
 
 class Agents:
@@ -54,12 +58,32 @@ class Agents:
             try:
                 self._bus.cast(name, tasks)
             except Exception as error:
-                LOG.warning("%d tasks could not be sent to %s, will try again: %s", len(tasks), name, error)
-                for work in works:
-                    work.try_again(work.operation.step, 2.0)
+                SEND_FAILURES.inc()
+                LOG.warning("%d tasks can't be sent to %s, next try in 2 s: %s", len(tasks), name, error)
+                for work in works:  # the host is not to blame, so this is not counted as an answer it owes
+                    work.wait(work.operation.step, _BUS_PAUSE_SECONDS)
                 continue
             for work in works:
                 work.wait(then, self._ask_again_seconds)
+
+    def leave(self, batch: Sequence[Work]) -> None:
+        """Hosts that servers leave shall keep nothing of them, whatever they had come to.
+
+        One that does not hear of it says sooner or later what it has, and is told again then.
+        """
+        by_host: dict[str, list[Task]] = defaultdict(list)
+        for work in batch:
+            operation = work.operation
+            if work.server["host"] is not None:
+                by_host[work.server["host"]].append(
+                    Task(operation.id, operation.server_uuid, DISCARD, operation.attempt, "")
+                )
+        for name, tasks in by_host.items():
+            try:
+                self._bus.cast(name, tasks)
+            except Exception as error:
+                SEND_FAILURES.inc()
+                LOG.warning("%s could not be told to discard %d servers: %s", name, len(tasks), error)
 
     def ask_again(self, work: Work, step: str) -> bool:
         """No result by the deadline: go back to the step that asks; False once that is pointless."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import SAY_AGAIN, BusError, Heartbeat, NodeFacts, Result, Task
+from moorage.bus.contract import SAY_AGAIN, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
 from moorage.compute import membership
 from moorage.conductor import ledger, registry, sightings
 from moorage.conductor.ledger import Answer
@@ -21,6 +22,7 @@ from moorage.db.database import Database
 from moorage.db.tables.compute import nodes
 
 LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 
 RESULTS = Counter("moorage_conductor_results_total", "Results from agents.", ["kind"])
 
@@ -43,13 +45,13 @@ class Inbox:
         answers = [
             Answer(result.operation_id, result.attempt, msgspec.to_builtins(result)) for result in results
         ]
-        fresh = self._database.transact(lambda connection: ledger.answer(connection, answers))
+        fresh = self._write(lambda connection: ledger.answer(connection, answers))
         RESULTS.labels("fresh").inc(len(fresh))
         RESULTS.labels("stale").inc(len(results) - len(fresh))
         self._wake()
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        orders = self._database.transact(lambda connection: _record(connection, heartbeat))
+        orders = self._write(lambda connection: _record(connection, heartbeat))
         if heartbeat.nodes is not None:
             self._nodes_changed()
         if not orders:
@@ -58,6 +60,12 @@ class Inbox:
             self._cast(heartbeat.host, orders)
         except BusError as error:  # the agent says everything again, sooner or later
             LOG.warning("host %s could not be told what to do: %s", heartbeat.host, error)
+
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.transact(work)
+        except sa.exc.OperationalError as error:
+            raise NotNowError(f"the database does not answer: {error.orig}") from error
 
 
 def _record(connection: Connection, heartbeat: Heartbeat) -> list[Task]:

@@ -38,6 +38,8 @@ class Operation:
     action_id: int | None = None
     result: dict[str, Any] | None = None
     """What an agent answered at this attempt; None once it was used."""
+    resumed: bool = False
+    """A conductor was at it before, and did not come to a checkpoint: it may have done half of a step."""
 
 
 def enqueue(
@@ -101,13 +103,14 @@ def lease(connection: Connection, owner: str, count: int, seconds: float) -> lis
     now = utcnow()
     free = sa.or_(operations.c.leased_until.is_(None), operations.c.leased_until < now)
     query = (
-        sa.select(operations.c.id)
+        sa.select(operations.c.id, operations.c.lease)
         .where(operations.c.finished_at.is_(None), operations.c.due_at <= now, free)
         .order_by(operations.c.due_at)
         .limit(count)
         .with_for_update(skip_locked=True)
     )
-    ids = list(connection.execute(query).scalars())
+    before = {row.id: row.lease for row in connection.execute(query)}
+    ids = list(before)
     if not ids:
         return []
     connection.execute(
@@ -115,7 +118,19 @@ def lease(connection: Connection, owner: str, count: int, seconds: float) -> lis
         .where(among(connection, operations.c.id, ids))
         .values(lease=owner, leased_until=now + timedelta(seconds=seconds))
     )
-    return _load(connection, ids)
+    leased = _load(connection, ids)
+    for operation in leased:
+        operation.resumed = before[operation.id] is not None
+    return leased
+
+
+def renew(connection: Connection, owner: str, ids: Sequence[int], seconds: float) -> None:
+    """Whoever holds these is still at them; also at those that were cancelled meanwhile."""
+    connection.execute(
+        sa.update(operations)
+        .where(among(connection, operations.c.id, ids), operations.c.lease == owner)
+        .values(leased_until=utcnow() + timedelta(seconds=seconds))
+    )
 
 
 def _load(connection: Connection, ids: Sequence[int]) -> list[Operation]:
@@ -142,7 +157,17 @@ def _load(connection: Connection, ids: Sequence[int]) -> list[Operation]:
 
 
 def still_mine(connection: Connection, owner: str, ids: Sequence[int]) -> set[int]:
-    """Which of these this conductor still holds; they stay locked until the transaction ends."""
+    """Which of these this conductor still holds; they stay locked until the transaction ends.
+
+    Their servers are locked first, as by users' requests: then no two wait for each other.
+    """
+    theirs = sa.select(operations.c.server_id).where(among(connection, operations.c.id, ids))
+    connection.execute(
+        sa.select(servers.c.id)
+        .where(servers.c.id.in_(theirs))
+        .order_by(servers.c.id)
+        .with_for_update(key_share=True)
+    )
     query = (
         sa.select(operations.c.id)
         .where(
@@ -156,20 +181,21 @@ def still_mine(connection: Connection, owner: str, ids: Sequence[int]) -> set[in
     return set(connection.execute(query).scalars())
 
 
+_NO_NEWS = sa.or_(
+    operations.c.result.is_(None),
+    sa.bindparam("used", type_=sa.Boolean),
+    operations.c.attempt != sa.bindparam("attempt"),
+)
+"""No result has come in, or it was used, or it is about an attempt that this very write ends."""
+
 _SAVE = (
     sa.update(operations)
     .where(operations.c.id == sa.bindparam("of"))
     .values(
         {name: sa.bindparam(name) for name in ("step", "attempt", "tries", "data", "leased_until", "lease")}
         | {
-            "result": sa.case((sa.bindparam("used"), sa.null()), else_=operations.c.result),
-            "due_at": sa.case(
-                (
-                    sa.and_(operations.c.result.is_not(None), ~sa.bindparam("used", type_=sa.Boolean)),
-                    sa.bindparam("now"),
-                ),
-                else_=sa.bindparam("due"),
-            ),
+            "result": sa.case((_NO_NEWS, sa.null()), else_=operations.c.result),
+            "due_at": sa.case((_NO_NEWS, sa.bindparam("due")), else_=sa.bindparam("now")),
         }
     )
 )
@@ -247,10 +273,21 @@ def finish(connection: Connection, endings: Sequence[Ending]) -> None:
 
 
 def forget_leases(connection: Connection) -> None:
-    """For a process that has the ledger to itself and has just started: whoever held a lease is dead."""
+    """For a process that has the ledger to itself and has just started: whoever held a lease is dead.
+
+    The name stays, so that whoever goes on knows that somebody was at it.
+    """
     connection.execute(
-        sa.update(operations).where(operations.c.lease.is_not(None)).values(lease=None, leased_until=None)
+        sa.update(operations).where(operations.c.leased_until.is_not(None)).values(leased_until=None)
     )
+
+
+def cancelled(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Which of these were ended by a request, not by a conductor."""
+    query = sa.select(operations.c.id).where(
+        among(connection, operations.c.id, ids), operations.c.outcome == "cancelled"
+    )
+    return set(connection.execute(query).scalars())
 
 
 def let_go(connection: Connection, owner: str, ids: Sequence[int]) -> None:

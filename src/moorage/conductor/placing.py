@@ -6,6 +6,7 @@ What was decided for a batch is claimed together; a claim that is refused goes t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -32,6 +33,14 @@ Placed = dict[str, Any]
 """Where a server goes: host, node, node_uuid, zone, cell, and which providers serve it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Disputed:
+    """Somebody else has claimed for this server: a conductor that is dead, or the one that has the lease now.
+
+    Only who gets a new lease can tell, so nothing is decided.
+    """
+
+
 class Placer:
     def __init__(
         self, decider: Decider, hosts: Hosts, placement: PlacementClient, *, max_attempts: int
@@ -48,27 +57,31 @@ class Placer:
         """Drop the claims of servers that will not run where they were to."""
         self._placement.release([work.operation.server_uuid for work in batch])
 
-    def place(self, batch: Sequence[Work]) -> list[Placed | NoHost]:
+    def place(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
         """For each server where it goes, claimed; or why it goes nowhere."""
         with SECONDS.time():
             return self._place(batch)
 
-    def _place(self, batch: Sequence[Work]) -> list[Placed | NoHost]:
+    def _place(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
         seats = [Seat(work.server, frozenset(work.data.get("tried_nodes", ()))) for work in batch]
         this = self._decider.decide(seats)
-        self._claim([seat for seat in seats if seat.refusal is None], this)
-        outcomes: list[Placed | NoHost] = []
+        disputed = self._claim([seat for seat in seats if seat.refusal is None], this)
+        outcomes: list[Placed | NoHost | Disputed] = []
         for work, seat in zip(batch, seats, strict=True):
+            if work.operation.server_uuid in disputed:
+                outcomes.append(Disputed())
+                continue
             DECISIONS.labels("placed" if seat.refusal is None else "no_host").inc()
             work.write_together(_write_traces, _trace_row(work, seat))
             outcomes.append(_placed(seat, this.board) if seat.refusal is None else seat.refusal)
         return outcomes
 
-    def _claim(self, seats: list[Seat], this: Pass) -> None:
-        """Claim the first choice of each; whoever is refused goes on to its next."""
+    def _claim(self, seats: list[Seat], this: Pass) -> set[str]:
+        """Claim the first choice of each; whoever is refused goes on to its next. Servers in dispute."""
+        disputed: set[str] = set()
         for _ in range(self._max_attempts + 1):
             if not seats:
-                return
+                break
             refusals = self._placement.claim([_claim_of(seat) for seat in seats])
             refused = []
             for seat, refusal in zip(seats, refusals, strict=True):
@@ -77,20 +90,20 @@ class Placer:
                     seat.trace.chosen = place
                     seat.trace.attempts.append(Attempt(place, "claim", "done"))
                     continue
+                if "consumer generation conflict" in refusal.detail:
+                    disputed.add(seat.server["uuid"])
+                    continue
                 self._refused(seat, refusal, this)
                 if seat.refusal is None:
                     refused.append(seat)
             seats = refused
         for seat in seats:
             self._decider.none_left(seat, this)
+        return disputed
 
     def _refused(self, seat: Seat, refusal: PlacementRefusedError, this: Pass) -> None:
         assert seat.request is not None
         choice = seat.choices[0]
-        if "consumer generation conflict" in refusal.detail:
-            # A conductor that died had claimed for this server already; nothing runs on that claim.
-            self._placement.release([seat.server["uuid"]])
-            return
         seat.trace.attempts.append(Attempt(choice.place, "claim", "refused", refusal.detail))
         this.board.give_back(seat.request, choice.place.node_uuid, choice.allocations)
         seat.choices.pop(0)

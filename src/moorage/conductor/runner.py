@@ -21,6 +21,7 @@ from prometheus_client import Counter, Histogram
 
 from moorage.compute import actions
 from moorage.conductor import ledger
+from moorage.conductor.leases import Leases
 from moorage.conductor.ledger import Checkpoint, Ending
 from moorage.conductor.notices import Notices
 from moorage.conductor.work import Work, WriteTogether
@@ -34,6 +35,7 @@ LOG = logging.getLogger(__name__)
 STEPS = Counter("moorage_conductor_steps_total", "Steps run.", ["kind", "step"])
 FENCED = Counter("moorage_conductor_fenced_total", "Operations that somebody else took or cancelled.")
 ENDED = Counter("moorage_conductor_operations_total", "Operations ended.", ["kind", "outcome"])
+OUTAGES = Counter("moorage_conductor_outages_total", "Batches lost because the ledger could not be reached.")
 BATCH = Histogram(
     "moorage_conductor_batch", "Operations leased at once.", buckets=(1, 2, 4, 8, 16, 32, 64, 128)
 )
@@ -51,6 +53,7 @@ class Kind(Protocol):
         """A step has failed too often, for reasons of ours: leave a state that users can act on."""
 
 
+_PAUSE_SECONDS = 1.0
 _MOST_STEPS = 20
 _MOST_TRIES = 12
 """Some five minutes, with the pauses in between."""
@@ -75,6 +78,7 @@ class Runner:
         self._undo = undo
         self._batch = batch
         self._lease_seconds = lease_seconds
+        self._leases = Leases(database, lease_seconds)
         self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._work = threading.Event()
         self._stopping = threading.Event()
@@ -84,6 +88,7 @@ class Runner:
         ]
 
     def start(self) -> None:
+        self._leases.start()
         for thread in self._threads:
             thread.start()
 
@@ -93,6 +98,7 @@ class Runner:
         self._work.set()
         for thread in self._threads:
             thread.join(timeout=self._lease_seconds)
+        self._leases.stop()
 
     def wake(self) -> None:
         """There is work; without this it is found at the next look, within a second."""
@@ -103,13 +109,22 @@ class Runner:
         while not self._stopping.is_set():
             try:
                 busy = self.run_once(owner)
-            except Exception:
-                LOG.exception("the conductor could not reach its ledger, will try again")
+            except sa.exc.OperationalError as error:
                 busy = False
-                self._stopping.wait(1.0)
+                self._pause(f"its ledger can't be reached: {error.orig}")
+            except Exception:
+                LOG.exception("a batch of operations was not kept")
+                busy = False
+                self._pause("an unexpected error")
             if not busy:
                 self._work.wait(1.0)
                 self._work.clear()
+
+    def _pause(self, why: str) -> None:
+        """What was leased is found again when its lease is over."""
+        OUTAGES.inc()
+        LOG.warning("the conductor pauses for %.0f s: %s", _PAUSE_SECONDS, why)
+        self._stopping.wait(_PAUSE_SECONDS)
 
     def run_once(self, owner: str) -> bool:
         """Lease what is due and take it as far as it goes; False if there was nothing."""
@@ -119,20 +134,23 @@ class Runner:
         if not leased:
             return False
         BATCH.observe(len(leased))
-        works = self._with_servers(leased)
-        for _ in range(_MOST_STEPS):
-            self._run_to_checkpoint(works)
-            works = self._keep(owner, works)
-            if not works:
-                break
+        with self._leases.holding(owner, [operation.id for operation in leased]):
+            works = self._with_servers(leased)
+            for _ in range(_MOST_STEPS):
+                self._run_to_checkpoint(works)
+                works = self._keep(owner, works)
+                if not works:
+                    break
         return True
 
     def _with_servers(self, leased: Sequence[ledger.Operation]) -> list[Work]:
+        """By project, so that what is written for several projects is always locked in the same order."""
         ids = {operation.server_id for operation in leased}
         with self._database.read() as connection:
             rows = connection.execute(sa.select(servers).where(among(connection, servers.c.id, ids)))
             by_id = {row["id"]: dict(row) for row in rows.mappings()}
-        return [Work(operation, by_id[operation.server_id]) for operation in leased]
+        works = [Work(operation, by_id[operation.server_id]) for operation in leased]
+        return sorted(works, key=lambda work: str(work.server["project_id"]))
 
     def _run_to_checkpoint(self, works: Sequence[Work]) -> None:
         for work in works:
@@ -210,12 +228,17 @@ class Runner:
         return [work for work in kept if work.outcome is None and work.due_at is None]
 
     def _undo_fenced(self, owner: str, fenced: Sequence[Work]) -> None:
-        """What was done outside for an operation that is no longer ours must not stay."""
+        """What was done outside for an operation that was cancelled must not stay.
+
+        Where another conductor goes on with it, what is outside is that one's business by now.
+        """
         if not fenced:
             return
         FENCED.inc(len(fenced))
-        self._undo(fenced)
         ids = [work.operation.id for work in fenced]
+        with self._database.read() as connection:
+            cancelled = ledger.cancelled(connection, ids)
+        self._undo([work for work in fenced if work.operation.id in cancelled])
         self._database.transact(lambda connection: ledger.let_go(connection, owner, ids))
 
 

@@ -52,7 +52,7 @@ def follow(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> N
         servers.c.task_state.is_(None),
         servers.c.deleted_at.is_(None),
     )
-    for row in connection.execute(query).all():
+    for row in connection.execute(query.order_by(servers.c.id)).all():
         sighting = seen[row.uuid]
         vm_state = _FOLLOWS.get((row.vm_state, sighting.power), row.vm_state)
         changed = (vm_state, sighting.power) != (row.vm_state, row.power_state)

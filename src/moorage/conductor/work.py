@@ -61,7 +61,8 @@ class Work:
 
     def go_on(self, step: str) -> None:
         """This step need not be kept by itself: after a crash, doing it over with the next one is fine."""
-        self.advance(step)
+        self.operation.step = step  # but tries count on: only a checkpoint is progress
+        self.due_at = None
         self.goes_on = True
         self.server = {**self.server, **self.changes}
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from moorage.agent.journal import Journal
-from moorage.agent.service import AgentService, AgentSettings
+from moorage.agent.service import SILENT, AgentService, AgentSettings
 from moorage.agent.tracker import DISABLED_TRAIT
 from moorage.bus.contract import SET_STATUS, Heartbeat, Result, Sighting, Task
 from moorage.bus.local import LocalBus
@@ -111,6 +111,21 @@ def test_after_a_restart_everything_is_told_again(cloud: Cloud) -> None:
     wait_until(lambda: bool(cloud.heartbeats), "a heartbeat", 5)
     assert cloud.heartbeats[0].sightings == {"server-1": Sighting(RUNNING, 1)}
     assert len(cloud.heartbeats[0].nodes or []) == 2
+
+
+def test_after_an_outage_of_the_bus_everything_is_told_again(cloud: Cloud) -> None:
+    """Conductors may have taken the host for dead, and decided without it."""
+    cloud.spawn(1)
+    wait_until(lambda: cloud.said("server-1", RUNNING), "the news", 5)
+    failures = SILENT._value.get()
+    cloud.conductor.close()
+    wait_until(lambda: SILENT._value.get() > failures, "a heartbeat that nobody takes", 5)
+    cloud.heartbeats.clear()
+    cloud.conductor.receive(cloud.results.extend, cloud.heartbeats.append)
+    wait_until(lambda: bool(cloud.heartbeats), "a heartbeat", 5)
+    assert cloud.heartbeats[0].sightings == {"server-1": Sighting(RUNNING, 1)}
+    assert len(cloud.heartbeats[0].nodes or []) == 2
+    assert not cloud.next_heartbeats(3)[-1].sightings
 
 
 def test_a_disabled_host_stays_disabled_over_a_restart(cloud: Cloud, placement: Placement) -> None:

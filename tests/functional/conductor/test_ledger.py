@@ -121,6 +121,48 @@ def test_a_result_of_an_earlier_attempt_is_stale(database: Database) -> None:
     assert database.transact(lambda connection: ledger.answer(connection, answers)) == set()
 
 
+def test_a_result_is_stale_once_its_attempt_has_ended(database: Database) -> None:
+    """It came while a conductor left that host: it must not pass for the next host's."""
+    operation_id = enqueue(database, make_server(database))
+    [operation] = lease(database, "first")
+    answers = [Answer(operation_id, operation.attempt, {"ok": True})]
+    assert database.transact(lambda connection: ledger.answer(connection, answers)) == {operation_id}
+    operation.attempt += 1
+    later = utcnow() + timedelta(minutes=10)
+    database.transact(lambda connection: ledger.save(connection, [Checkpoint(operation, later)]))
+    assert lease(database, "first") == []
+    assert row_of(database, operation_id).result is None
+
+
+def test_a_lease_that_is_renewed_does_not_run_out(database: Database) -> None:
+    operation_id = enqueue(database, make_server(database))
+    lease(database, "slow", seconds=-1)
+    database.transact(lambda connection: ledger.renew(connection, "slow", [operation_id], 60))
+    assert lease(database, "other") == []
+    assert held(database, "slow", operation_id)
+
+
+def test_who_was_overtaken_can_renew_nothing(database: Database) -> None:
+    operation_id = enqueue(database, make_server(database))
+    lease(database, "slow", seconds=-1)
+    lease(database, "heir", seconds=-1)
+    database.transact(lambda connection: ledger.renew(connection, "slow", [operation_id], 60))
+    assert [taken.id for taken in lease(database, "third")] == [operation_id]
+
+
+def test_whoever_goes_on_knows_that_somebody_was_at_it(database: Database) -> None:
+    enqueue(database, make_server(database))
+    [first] = lease(database, "dead", seconds=-1)
+    [second] = lease(database, "heir")
+    assert (first.resumed, second.resumed) == (False, True)
+    database.transact(ledger.forget_leases)
+    [third] = lease(database, "after a restart")
+    assert third.resumed
+    database.transact(lambda connection: ledger.save(connection, [Checkpoint(third, utcnow())]))
+    [fourth] = lease(database, "next")
+    assert not fourth.resumed
+
+
 def test_attempts_grow_across_the_operations_of_a_server(database: Database) -> None:
     server_id = make_server(database)
     first = row_of(database, enqueue(database, server_id)).attempt

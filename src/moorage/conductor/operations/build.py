@@ -24,7 +24,7 @@ from moorage.compute.states import TaskState, VmState
 from moorage.conductor import groups
 from moorage.conductor.agents import Agents
 from moorage.conductor.deciding import NoHost
-from moorage.conductor.placing import Placer
+from moorage.conductor.placing import Disputed, Placer
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
@@ -33,6 +33,7 @@ from moorage.network.contract import Binding, Network, NetworkError, PortRecord
 
 LOG = logging.getLogger(__name__)
 _PENDING_LOOK_SECONDS = 5.0
+_DISPUTE_SECONDS = 0.5
 
 
 class Build:
@@ -78,9 +79,13 @@ class Build:
                 work.go_on("schedule")
 
     def schedule(self, batch: Sequence[Work]) -> None:
+        self._drop_old_claims(batch)
         for work, decision in zip(batch, self._placer.place(batch), strict=True):
             if isinstance(decision, NoHost):
                 self._no_host(work, decision)
+                continue
+            if isinstance(decision, Disputed):
+                work.try_again("schedule", _DISPUTE_SECONDS)
                 continue
             work.data["placed"] = decision
             work.data.setdefault("tried_nodes", []).append(decision["node_uuid"])
@@ -92,6 +97,14 @@ class Build:
                 "task_state": TaskState.NETWORKING.value,
             }
             work.advance("agree")
+
+    def _drop_old_claims(self, batch: Sequence[Work]) -> None:
+        """What somebody claimed who came to no checkpoint would be in the server's own way."""
+        doubtful = [work for work in batch if work.operation.resumed or work.operation.tries]
+        if doubtful:
+            self._placer.release(doubtful)
+            for work in doubtful:
+                work.operation.resumed = False
 
     def agree(self, batch: Sequence[Work]) -> None:
         """Members of server groups go nowhere before their group has agreed."""
@@ -172,6 +185,7 @@ class Build:
     def reschedule(self, batch: Sequence[Work]) -> None:
         """Leave the host that failed: its ports are unbound and kept, its claim is dropped."""
         self._placer.release(batch)
+        self._agents.leave(batch)
         for work in batch:
             _keep_ports(work, self._network.unbind(work.server["uuid"], _ports(work)))
             work.changes |= {"host": None, "node": None, "node_uuid": None, "addresses": {}}
