@@ -8,12 +8,12 @@ runs as root, which a test must not do to somebody's machine.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import importlib.util
 import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
@@ -25,6 +25,8 @@ from typing import Any, Self
 
 import psycopg
 from psycopg import sql
+
+from tests.support.processes import free_port, process_tree
 
 ADMIN = "moorage"
 START_TIMEOUT = 30.0
@@ -108,8 +110,18 @@ class Postgres:
 
     def crash_and_restart(self) -> None:
         """End it as a power cut would, with all connections and open transactions; then start it anew."""
-        self.process.send_signal(signal.SIGQUIT)
+        self.end(signal.SIGQUIT)
+        self.start_again()
+
+    def end(self, how: signal.Signals = signal.SIGINT) -> None:
+        """SIGINT as an operator would, SIGQUIT as a crash, SIGKILL as a power cut would; the data stays."""
+        victims = process_tree(self.pid) if how == signal.SIGKILL else [self.pid]
+        for pid in victims:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, how)
         self.process.wait(timeout=20)
+
+    def start_again(self) -> None:
         self.process = _spawn(self.command, self.account, self.home)
         if not _ready(self):
             raise RuntimeError(f"PostgreSQL did not come back: {self.log}")
@@ -221,7 +233,7 @@ def _launch(programs: Path, account: Account, home: Path, settings: Mapping[str,
     """Another process may take the free port before we do, so a start that fails is tried again."""
     options = [argument for name, value in settings.items() for argument in ("-c", f"{name}={value}")]
     for _ in range(START_ATTEMPTS):
-        port = _free_port()
+        port = free_port()
         command = [str(programs / "postgres"), "-D", str(home / "data"), "-p", str(port), *options]
         server = Postgres(port, home, _spawn(command, account, home), command, account)
         if _ready(server):
@@ -259,10 +271,3 @@ def _ready(server: Postgres) -> bool:
 
 def _admin_connection(port: int) -> psycopg.Connection[Any]:
     return psycopg.connect(host="127.0.0.1", port=port, user=ADMIN, dbname="postgres", autocommit=True)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import sqlalchemy as sa
 import typer
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.log import LogLevels
 from oslo_config import cfg
+from sqlalchemy.engine import Engine
 
 from moorage.cli import authentication, settings
 from moorage.cli.errors import CommandError
 from moorage.core import log, metrics
 from moorage.db import engine, migrate
 
+LOG = logging.getLogger(__name__)
 STOP_SECONDS = 10
 """A worker that lives longer is killed: Granian loses a signal that comes just as a worker gets ready."""
 
@@ -37,6 +42,7 @@ def serve(factory: str, group: str, config_file: Sequence[Path] | None, **given:
     metrics.share_among_workers()
     overrides = {f"{group}.{name}": value for name, value in given.items() if value is not None}
     conf = settings.read(config_file, overrides)
+    log.set_up(conf.log.level)
     options = conf[group]
     authentication.check(conf, options.listen)
     if not settings.files(config_file):
@@ -72,11 +78,26 @@ def begin() -> cfg.ConfigOpts:
 
 
 def require_current_schema(conf: cfg.ConfigOpts) -> None:
+    """Waits for a database that is away: machines come back in any order after a power cut."""
     connected = engine.from_conf(conf)
-    found = migrate.version(connected)
+    found = _version(connected, conf.database.wait_seconds)
     connected.dispose()  # no worker may inherit the connection
     if found != migrate.newest():
         raise CommandError(
             f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
             "run `moorage-manage db sync`"
         )
+
+
+def _version(connected: Engine, wait_seconds: float) -> str | None:
+    deadline = time.monotonic() + wait_seconds
+    pause = 0.5
+    while True:
+        try:
+            return migrate.version(connected)
+        except sa.exc.OperationalError as error:
+            if time.monotonic() + pause > deadline:
+                raise
+            LOG.warning("the database can't be reached, next try in %.1f s: %s", pause, error.orig)
+            time.sleep(pause)
+            pause = min(pause * 2, 10.0)

@@ -14,6 +14,12 @@ OPTIONS: Options = {
             secret=True,
             help="SQLAlchemy URL of the database: sqlite:///FILE, or postgresql+psycopg://USER@HOST/NAME.",
         ),
+        cfg.FloatOpt(
+            "wait_seconds",
+            default=60.0,
+            min=0.0,
+            help="How long a service that starts waits for a database that is away, before it gives up.",
+        ),
         cfg.IntOpt("pool_size", default=10, min=1, help="Connections that a process keeps open."),
         cfg.StrOpt(
             "sqlite_synchronous",
