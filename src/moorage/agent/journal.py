@@ -153,6 +153,19 @@ class Journal:
         with self._transaction() as file:
             file.execute("INSERT OR REPLACE INTO settings VALUES ('disabled', ?)", (str(int(value)),))
 
+    @property
+    def ratios(self) -> dict[str, float]:
+        """The allocation ratios that the host's aggregates said when we last heard of it."""
+        with self._lock:
+            row = self._file.execute("SELECT value FROM settings WHERE name = 'ratios'").fetchone()
+        return {} if row is None else msgspec.json.decode(row[0], type=dict[str, float])
+
+    @ratios.setter
+    def ratios(self, value: dict[str, float]) -> None:
+        with self._transaction() as file:
+            text = msgspec.json.encode(value).decode()
+            file.execute("INSERT OR REPLACE INTO settings VALUES ('ratios', ?)", (text,))
+
     def close(self) -> None:
         with self._lock:
             self._file.close()

@@ -20,6 +20,15 @@ OPTIONS: Options = {
             "cell", default="default", help="Cell of this host: says which address pool it draws from."
         ),
         cfg.StrOpt("driver", default="fake", choices=["fake"], help="What keeps the servers of this host."),
+        *(
+            cfg.FloatOpt(
+                f"{name}_allocation_ratio",
+                min=0.01,
+                help=f"{what} given out for each that there is, unless an aggregate of the host says "
+                "another ratio; unset, the driver knows.",
+            )
+            for name, what in (("cpu", "Processors"), ("ram", "Memory"), ("disk", "Disk"))
+        ),
         cfg.StrOpt(
             "state_directory",
             default="/var/lib/moorage/agent",

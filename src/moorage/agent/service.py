@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 from oslo_config import cfg
 from prometheus_client import Counter
 
@@ -18,6 +20,7 @@ from moorage.bus.contract import (
     ABORT,
     HURRY,
     SAY_AGAIN,
+    SET_RATIOS,
     SET_STATUS,
     AgentSide,
     BusError,
@@ -30,11 +33,12 @@ from moorage.core.clock import utcnow
 from moorage.core.periodic import Periodic
 from moorage.drivers.contract import NO_STATE, Driver
 from moorage.placement.client.contract import PlacementClient
+from moorage.scheduler.aggregates import RATIOS
 
 LOG = logging.getLogger(__name__)
 SILENT = Counter("moorage_agent_heartbeat_failures_total", "Signs of life that the bus did not take.")
 
-_ABOUT_THE_HOST = (SET_STATUS, SAY_AGAIN, ABORT, HURRY)
+_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SAY_AGAIN, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
 
 VERSION = 2
@@ -52,6 +56,8 @@ class AgentSettings:
     """How often everything is said again, changed or not: what was lost on the way heals by itself."""
     remember_seconds: float = 86_400.0
     threads: int = 32
+    ratios: Mapping[str, float] = field(default_factory=dict)
+    """Allocation ratios by resource class that the operator chose for this host."""
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> AgentSettings:
@@ -65,6 +71,11 @@ class AgentSettings:
             full_report_interval=options.full_report_interval,
             remember_seconds=options.remember_seconds,
             threads=options.threads,
+            ratios={
+                resource_class: options[name]
+                for resource_class, name in RATIOS.items()
+                if options[name] is not None
+            },
         )
 
 
@@ -84,13 +95,14 @@ class AgentService:
         self._bus = bus
         self._journal = journal
         self._executor = Executor(driver, journal, bus.report, settings.threads)
-        self._tracker = Tracker(placement)
-        self._tracker.disabled = journal.disabled
         self._facts: dict[str, Any] = {
             "driver": settings.driver,
             "cell": settings.cell,
             "started_at": utcnow().isoformat(),
         }
+        self._tracker = Tracker(placement)
+        self._tracker.disabled = journal.disabled
+        self._use_ratios(journal.ratios)
         self._said_nodes: list[NodeFacts] | None = None
         self._said_power: dict[str, int] = {}
         self._say_everything = True
@@ -121,6 +133,8 @@ class AgentService:
         for task in tasks:
             if task.kind == SET_STATUS:
                 self._set_disabled(bool(task.payload.get("disabled", False)))
+            elif task.kind == SET_RATIOS:
+                self._set_ratios(msgspec.convert(task.payload.get("ratios", {}), dict[str, float]))
             elif task.kind == SAY_AGAIN:
                 self._say_again()
             elif task.kind in (ABORT, HURRY):
@@ -128,6 +142,17 @@ class AgentService:
         work = [task for task in tasks if task.kind not in _ABOUT_THE_HOST]
         if work:
             self._executor.submit(work)
+
+    def _set_ratios(self, ratios: dict[str, float]) -> None:
+        self._journal.ratios = ratios
+        self._use_ratios(ratios)
+        self._inventory.wake()
+        self._heartbeats.wake()
+
+    def _use_ratios(self, ratios: dict[str, float]) -> None:
+        """What the host's aggregates say wins over what was configured for the host alone."""
+        self._facts["ratios"] = ratios
+        self._tracker.ratios = {**self._settings.ratios, **ratios}
 
     def _set_disabled(self, disabled: bool) -> None:
         self._journal.disabled = disabled

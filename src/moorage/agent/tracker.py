@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from prometheus_client import Counter
 
-from moorage.drivers.contract import Node
+from moorage.drivers.contract import Inventory, Node
 from moorage.placement.client.contract import (
     PlacementClient,
     PlacementRefusedError,
@@ -33,6 +33,8 @@ class Tracker:
         self._forgotten = threading.Event()
         """Set by another thread than that which reports."""
         self.disabled = False
+        self.ratios: Mapping[str, float] = {}
+        """By resource class: allocation ratios that win over the driver's."""
 
     def report(self, nodes: Sequence[Node]) -> bool:
         """Report what is not known to be reported already; False if Placement could not be reached."""
@@ -74,13 +76,18 @@ class Tracker:
             return self._send(providers[:half]) + self._send(providers[half:])
         return list(providers)
 
+    def _with_ratio(self, name: str, inventory: Inventory) -> Inventory:
+        ratio = self.ratios.get(name, inventory.allocation_ratio)
+        return msgspec.structs.replace(inventory, allocation_ratio=ratio)
+
     def _provider(self, node: Node) -> ReportedProvider:
         traits = {*node.traits, DISABLED_TRAIT} if self.disabled else set(node.traits)
         return ReportedProvider(
             uuid=node.uuid,
             name=node.name,
             inventories={
-                name: msgspec.to_builtins(inventory) for name, inventory in sorted(node.inventories.items())
+                name: msgspec.to_builtins(self._with_ratio(name, inventory))
+                for name, inventory in sorted(node.inventories.items())
             },
             traits=sorted(traits),
         )

@@ -17,6 +17,10 @@ SET_STATUS = "set_status"
 SAY_AGAIN = "say_again"
 """The kind of a task that asks a host to say everything again, as after a start: it was forgotten here."""
 
+SET_RATIOS = "set_ratios"
+"""Likewise: payload `ratios`, the allocation ratios by resource class that the host's aggregates say; those
+of other classes are the agent's own matter. Only agents that tell their ratios in a heartbeat know this."""
+
 DISCARD = "discard"
 """The kind of a task that destroys a server that should not be on this host; its result is not reported."""
 

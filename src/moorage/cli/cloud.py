@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from oslo_config import cfg
@@ -84,15 +85,6 @@ def _agent(
     conf: cfg.ConfigOpts, host: str, bus: LocalBus, placement: LocalPlacement, directory: Path
 ) -> AgentService:
     directory.mkdir(parents=True, exist_ok=True)
-    options = conf.agent
-    settings = AgentSettings(
-        host=host,
-        cell=options.cell,
-        heartbeat_interval=options.heartbeat_interval,
-        inventory_interval=options.inventory_interval,
-        full_report_interval=options.full_report_interval,
-        remember_seconds=options.remember_seconds,
-        threads=options.threads,
-    )
+    settings = replace(AgentSettings.from_conf(conf), host=host)
     driver = FakeDriver(host, FakeSettings.from_conf(conf), directory)
     return AgentService(settings, driver, bus.agent_side(), placement, Journal(directory / "journal.sqlite"))

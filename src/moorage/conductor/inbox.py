@@ -13,9 +13,11 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import SAY_AGAIN, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
 from moorage.compute import membership
+from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor import ledger, registry, sightings
 from moorage.conductor.ledger import Answer
 from moorage.conductor.registry import AGENT_BINARY
+from moorage.conductor.sightings import Wished
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.database import Database
@@ -31,12 +33,14 @@ class Inbox:
     def __init__(
         self,
         database: Database,
+        aggregates: KnownAggregates,
         wake: Callable[[], None],
         cast: Callable[[str, list[Task]], None],
         nodes_changed: Callable[[], None] = lambda: None,
     ) -> None:
         """`wake` and `nodes_changed` tell others in this process that there is something to do for them."""
         self._database = database
+        self._aggregates = aggregates
         self._wake = wake
         self._cast = cast
         self._nodes_changed = nodes_changed
@@ -51,7 +55,7 @@ class Inbox:
         self._wake()
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        orders = self._write(lambda connection: _record(connection, heartbeat))
+        orders = self._write(lambda connection: self._record(connection, heartbeat))
         if heartbeat.nodes is not None:
             self._nodes_changed()
         if not orders:
@@ -61,27 +65,27 @@ class Inbox:
         except BusError as error:  # the agent says everything again, sooner or later
             LOG.warning("host %s could not be told what to do: %s", heartbeat.host, error)
 
+    def _record(self, connection: Connection, heartbeat: Heartbeat) -> list[Task]:
+        """Write down what an agent says; answers with what it has to be told."""
+        entry = registry.sign_of_life(
+            connection, heartbeat.host, AGENT_BINARY, version=heartbeat.version, facts=heartbeat.facts
+        )
+        if entry.new:
+            LOG.info("host %s is here", heartbeat.host)
+        if heartbeat.nodes is not None:
+            _record_nodes(connection, heartbeat.host, heartbeat.nodes)
+        sightings.follow(connection, heartbeat.host, heartbeat.sightings)
+        ratios = self._aggregates.facts_in(connection).ratios.get(heartbeat.host, {})
+        orders = sightings.orders(connection, heartbeat, Wished(entry.disabled, ratios))
+        if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
+            orders.append(Task(0, "", SAY_AGAIN, 0, ""))
+        return orders
+
     def _write(self, work: Callable[[Connection], T]) -> T:
         try:
             return self._database.transact(work)
         except sa.exc.OperationalError as error:
             raise NotNowError(f"the database does not answer: {error.orig}") from error
-
-
-def _record(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
-    """Write down what an agent says; answers with what it has to be told."""
-    entry = registry.sign_of_life(
-        connection, heartbeat.host, AGENT_BINARY, version=heartbeat.version, facts=heartbeat.facts
-    )
-    if entry.new:
-        LOG.info("host %s is here", heartbeat.host)
-    if heartbeat.nodes is not None:
-        _record_nodes(connection, heartbeat.host, heartbeat.nodes)
-    sightings.follow(connection, heartbeat.host, heartbeat.sightings)
-    orders = sightings.orders(connection, heartbeat, disabled=entry.disabled)
-    if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
-        orders.append(Task(0, "", SAY_AGAIN, 0, ""))
-    return orders
 
 
 def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFacts]) -> None:

@@ -103,7 +103,7 @@ class ConductorService:
             batch=settings.batch,
             lease_seconds=settings.lease_seconds,
         )
-        self._inbox = Inbox(database, self.runner.wake, bus.cast)
+        self._inbox = Inbox(database, aggregates, self.runner.wake, bus.cast)
 
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import DISCARD, SET_STATUS, Heartbeat, Sighting, Task
+from moorage.bus.contract import DISCARD, SET_RATIOS, SET_STATUS, Heartbeat, Sighting, Task
 from moorage.compute.states import PowerNumber, VmState
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
+from moorage.scheduler.aggregates import Ratios
 
 LOG = logging.getLogger(__name__)
 
@@ -35,9 +37,21 @@ _NEWEST = (
 """A server's newest operation."""
 
 
-def orders(connection: Connection, heartbeat: Heartbeat, *, disabled: bool) -> list[Task]:
-    """What the agent has to be told, after what it said: `disabled` is what its host should be."""
-    return _status(heartbeat, disabled) + _discards(connection, heartbeat.host, heartbeat.sightings)
+class Wished(NamedTuple):
+    """What a host should be."""
+
+    disabled: bool
+    ratios: Ratios
+    """What its aggregates say."""
+
+
+def orders(connection: Connection, heartbeat: Heartbeat, wished: Wished) -> list[Task]:
+    """What the agent has to be told, after what it said."""
+    return [
+        *_status(heartbeat, wished.disabled),
+        *_ratios(heartbeat, wished.ratios),
+        *_discards(connection, heartbeat.host, heartbeat.sightings),
+    ]
 
 
 def follow(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> None:
@@ -69,6 +83,13 @@ def _status(heartbeat: Heartbeat, disabled: bool) -> list[Task]:
     if disabled == bool(heartbeat.facts.get("disabled", False)):
         return []
     return [Task(0, "", SET_STATUS, 0, "", {"disabled": disabled})]
+
+
+def _ratios(heartbeat: Heartbeat, ratios: Ratios) -> list[Task]:
+    """Tell an agent that has not heard them yet, and that would understand."""
+    if heartbeat.facts.get("ratios", ratios) == ratios:
+        return []
+    return [Task(0, "", SET_RATIOS, 0, "", {"ratios": dict(ratios)})]
 
 
 def _discards(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> list[Task]:

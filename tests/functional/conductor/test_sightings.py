@@ -10,6 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.bus.contract import Heartbeat, Sighting, Task
+from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor import ledger
 from moorage.conductor.inbox import Inbox
 from moorage.core import uuids
@@ -30,7 +31,7 @@ class Control:
         self.database = Database(connected)
         self.stand = Stand(directory)
         self.orders: list[Task] = []
-        self.inbox = Inbox(self.database, lambda: None, self._cast)
+        self.inbox = Inbox(self.database, KnownAggregates(self.database), lambda: None, self._cast)
         self.inbox.on_heartbeat(Heartbeat("host-1", 1, nodes=[]))
 
     def _cast(self, host: str, tasks: list[Task]) -> None:
