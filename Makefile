@@ -43,8 +43,9 @@ conformance: $(VENV)/.test reference  ## the reference's suites, and the differe
 integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official client
 	$(PYTEST) tests/integration $(ARGS)
 
-chaos: $(VENV)/.test  ## kill and race the service, then check its books
-	$(BIN)/pytest tests/chaos $(ARGS)
+# More and longer schedules than in CI; `CHAOS_SEED=N` (which each run prints) repeats one.
+chaos: $(VENV)/.test  ## kill and race the services for half an hour, then check their books
+	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_BLOWS=$${CHAOS_BLOWS:-24} $(BIN)/pytest -s tests/chaos $(ARGS)
 
 bench-placement: $(VENV)/.test reference  ## side by side with the reference Placement (long)
 	$(BIN)/python -m bench.placement $(ARGS)

@@ -44,7 +44,7 @@ def check(port: int, database_url: str, ledger: Ledger, providers: list[str], to
     sums = {one: sum(amounts.get(one, 0) for amounts in recorded.values()) for one in providers}
     assert usages == sums
     assert all(used <= total for used in usages.values()), f"overcommitted: {usages}"
-    _check_counters(database_url)
+    check_counters(database_url)
 
 
 def _allocations(wire: Wire, providers: list[str]) -> dict[str, dict[str, int]]:
@@ -57,7 +57,7 @@ def _allocations(wire: Wire, providers: list[str]) -> dict[str, dict[str, int]]:
     return recorded
 
 
-def _check_counters(database_url: str) -> None:
+def check_counters(database_url: str) -> None:
     """`inventories.used` is a counter that claims keep; it must equal the sum that it stands for."""
     used = tables.allocations.c.used
     summed = (

@@ -1,0 +1,266 @@
+"""Moorage in pieces: two Compute APIs, a Placement, two conductors, three agents; PostgreSQL and RabbitMQ.
+
+Every part is a process that an operator would start, with a configuration file that they would write. Hosts
+`host-1` and `host-2` have nodes that servers share; each node of `host-3` takes one server.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import requests
+from openstack.config import OpenStackConfig
+from openstack.connection import Connection
+
+from moorage.cli import credentials
+from moorage.cli.credentials import Endpoints
+from moorage.drivers.fake_servers import FakeServer
+from tests.support import moorage, postgres, rabbitmq
+from tests.support.moorage import PROGRAMS
+from tests.support.postgres import Postgres
+from tests.support.processes import Service, free_port, port_is_open, start_service, wait_until
+from tests.support.profiles import Settings, ini
+from tests.support.rabbitmq import RabbitMQ
+
+ADMIN = {"x-auth-token": "admin", "openstack-api-version": "compute 2.96"}
+PLACEMENT_ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+IMAGE = "cirros-0.6.3-x86_64-disk"
+SHARED_FLAVOR, EXCLUSIVE_FLAVOR = "shared", "exclusive"
+EXCLUSIVE_CLASS = "CUSTOM_BAREMETAL"
+SHARED_HOSTS, EXCLUSIVE_HOST = ("host-1", "host-2"), "host-3"
+
+SETTINGS: Settings = {
+    "auth": {"strategy": "none"},
+    "conductor": {"lease_seconds": "5", "ask_again_seconds": "5", "heartbeat_interval": "1"},
+    "compute": {"service_down_time": "10", "workers": "1"},
+    "quota": {"instances": "-1", "cores": "-1", "ram": "-1"},
+    "placement": {"workers": "1"},
+}
+"""What takes half a minute by default takes seconds, so that a test need not wait for it."""
+
+AGENT_SETTINGS = {"heartbeat_interval": "0.5", "inventory_interval": "1", "full_report_interval": "5"}
+
+
+@dataclass
+class Part:
+    """One process of the deployment, which may die and come back."""
+
+    name: str
+    command: Sequence[str | Path]
+    log: Path
+    port: int = 0
+    """0 for a part that nobody connects to."""
+    service: Service | None = None
+
+    def start(self, *, wait: bool = True) -> None:
+        """Waits until it answers, if it is one that does."""
+        assert self.service is None
+        answers = (lambda: port_is_open(self.port)) if wait and self.port else (lambda: True)
+        self.service = start_service(self.command, self.port, self.log, ready=answers, timeout=90)
+
+    def end(self) -> int:
+        """As an operator does; what it left with."""
+        service = self._running()
+        service.stop()
+        self.service = None
+        return int(service.process.returncode)
+
+    def kill(self) -> None:
+        self._running().kill()
+        self.service = None
+
+    @property
+    def ended_by_itself(self) -> bool:
+        return self.service is not None and self.service.process.poll() is not None
+
+    def _running(self) -> Service:
+        assert self.service is not None, f"{self.name} does not run"
+        return self.service
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How large the simulated hosts are, and how they fail."""
+
+    shared_nodes: int = 4
+    """Of each of the hosts whose nodes are shared."""
+    exclusive_nodes: int = 8
+    faults: str = ""
+    """As `[fake] faults`."""
+
+    @property
+    def nodes(self) -> int:
+        return len(SHARED_HOSTS) * self.shared_nodes + self.exclusive_nodes
+
+    def of(self, host: str) -> dict[str, str]:
+        """The section `[fake]` of a host."""
+        exclusive = host == EXCLUSIVE_HOST
+        return {
+            "nodes": str(self.exclusive_nodes if exclusive else self.shared_nodes),
+            "resource_class": EXCLUSIVE_CLASS if exclusive else "",
+            "faults": self.faults,
+        }
+
+
+class Deployment:
+    """Written down first, then started. What it runs on is started before and outlives it."""
+
+    def __init__(self, directory: Path, database: Postgres, broker: RabbitMQ, shape: Shape) -> None:
+        self.directory = directory
+        self.database = database
+        self.broker = broker
+        self.shape = shape
+        self.database_url = database.create_database("moorage")
+        self.image_id = ""
+        port = free_port()
+        self._settings: Settings = {
+            **SETTINGS,
+            "DEFAULT": {"transport_url": broker.url},
+            "placement_client": {"auth_type": "none", "endpoint": f"http://127.0.0.1:{port}"},
+        }
+        config = self._configure("moorage", {"database": {"connection": self.database_url}})
+        self._config = config
+        self.placement = self._server("placement", "moorage-placement", config, port)
+        self.apis = [self._server(f"api-{number}", "moorage-api", config, free_port()) for number in (1, 2)]
+        self.conductors = [self._conductor(f"conductor-{number}") for number in (1, 2)]
+        self.agents = {host: self._agent(host) for host in (*SHARED_HOSTS, EXCLUSIVE_HOST)}
+
+    @property
+    def parts(self) -> list[Part]:
+        return [self.placement, *self.apis, *self.conductors, *self.agents.values()]
+
+    @property
+    def urls(self) -> list[str]:
+        """The Compute APIs'."""
+        return [f"http://127.0.0.1:{api.port}" for api in self.apis]
+
+    @property
+    def placement_url(self) -> str:
+        return f"http://127.0.0.1:{self.placement.port}"
+
+    def clouds_file(self, api: int) -> Path:
+        """For clients that go by way of one of the APIs; the cloud is called `moorage`."""
+        path = self.directory / f"clouds-{api}.yaml"
+        endpoints = Endpoints(placement=self.placement_url, compute=self.urls[api])
+        path.write_text(credentials.clouds_yaml(endpoints, None))
+        return path
+
+    def connect(self, api: int) -> Connection:
+        """openstacksdk, by way of one of the APIs."""
+        found = OpenStackConfig(config_files=[str(self.clouds_file(api))], load_envvars=False)
+        return Connection(config=found.get_one("moorage"))
+
+    def start(self) -> None:
+        """All parts at once and in no order: each waits for those that it needs."""
+        moorage.sync_database(self._config)
+        self._seed()
+        for part in self.parts:
+            part.start(wait=False)
+        for server in (self.placement, *self.apis):
+            wait_until(lambda server=server: port_is_open(server.port), server.name, 120)  # type: ignore[misc]
+        self._make_flavors()
+        images = self.get("/image/v2/images")["images"]
+        self.image_id = next(image["id"] for image in images if image["name"] == IMAGE)
+        wait_until(lambda: self.hosts_up() == set(self.agents), "all hosts to be up", 120)
+        wait_until(lambda: len(self.providers()) == self.shape.nodes, "all nodes in Placement", 60)
+
+    def stop(self) -> None:
+        for part in self.parts:
+            if part.service is not None:
+                part.kill()
+
+    def get(self, path: str, api: int = 0) -> Any:
+        answer = requests.get(self.urls[api] + path, headers=ADMIN, timeout=30)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def get_placement(self, path: str) -> Any:
+        answer = requests.get(self.placement_url + path, headers=PLACEMENT_ADMIN, timeout=30)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def hosts_up(self) -> set[str]:
+        services = self.get("/v2.1/os-services?binary=nova-compute")["services"]
+        return {service["host"] for service in services if service["state"] == "up"}
+
+    def providers(self) -> list[str]:
+        return [one["uuid"] for one in self.get_placement("/resource_providers")["resource_providers"]]
+
+    def kept_by(self, host: str) -> list[FakeServer]:
+        """What the host's driver has, in its own file: the truth about what runs."""
+        path = self.directory / host / "fake-servers.sqlite"
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file:
+            rows = file.execute("SELECT server FROM servers").fetchall()
+        return [msgspec.msgpack.decode(row[0], type=FakeServer) for row in rows]
+
+    def logs(self, lines: int = 15) -> str:
+        """The end of every log, without the lines that each request has: for a test that failed."""
+        tails = []
+        for part in self.parts:
+            text = part.log.read_text(errors="replace") if part.log.exists() else ""
+            told = [line for line in text.splitlines() if "moorage.http.entry" not in line]
+            tails += [f"--- {part.name}", *told[-lines:]]
+        return "\n".join(tails)
+
+    def _configure(self, name: str, more: Settings) -> Path:
+        path = self.directory / f"{name}.conf"
+        path.write_text(ini({**self._settings, **more}))
+        return path
+
+    def _conductor(self, name: str) -> Part:
+        """As if each were on a machine of its own."""
+        database = {"connection": self.database_url}
+        own = {**SETTINGS["conductor"], "host": name}
+        config = self._configure(name, {"database": database, "conductor": own})
+        return self._part(name, "moorage-conductor", config)
+
+    def _agent(self, host: str) -> Part:
+        """Its file has no database in it."""
+        own = {**AGENT_SETTINGS, "host": host, "state_directory": str(self.directory / host)}
+        config = self._configure(host, {"agent": own, "fake": self.shape.of(host)})
+        return self._part(host, "moorage-agent", config)
+
+    def _server(self, name: str, program: str, config: Path, port: int) -> Part:
+        return self._part(name, program, config, "--listen", "127.0.0.1", "--port", str(port), port=port)
+
+    def _part(self, name: str, program: str, config: Path, *more: str, port: int = 0) -> Part:
+        command: list[str | Path] = [PROGRAMS / program, "--config-file", config, *more]
+        return Part(name, command, self.directory / f"{name}.log", port)
+
+    def _seed(self) -> None:
+        command = [str(PROGRAMS / "moorage-manage"), "--config-file", str(self._config), "seed", "--images"]
+        subprocess.run(command, check=True, capture_output=True)
+
+    def _make_flavors(self) -> None:
+        nothing_else = {"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0"}
+        self._make_flavor(SHARED_FLAVOR, {})
+        self._make_flavor(EXCLUSIVE_FLAVOR, {**nothing_else, f"resources:{EXCLUSIVE_CLASS}": "1"})
+
+    def _make_flavor(self, name: str, extra_specs: dict[str, str]) -> None:
+        flavor = {"id": name, "name": name, "vcpus": 1, "ram": 64, "disk": 1}
+        self._post("/v2.1/flavors", {"flavor": flavor})
+        if extra_specs:
+            self._post(f"/v2.1/flavors/{name}/os-extra_specs", {"extra_specs": extra_specs})
+
+    def _post(self, path: str, body: dict[str, Any]) -> None:
+        answer = requests.post(self.urls[0] + path, json=body, headers=ADMIN, timeout=30)
+        assert answer.status_code == 200, answer.text
+
+
+@contextmanager
+def running(directory: Path, shape: Shape | None = None) -> Iterator[Deployment]:
+    """A new cloud, with a database and a broker of its own; raises `rabbitmq.Unavailable` without one."""
+    with rabbitmq.start() as broker, postgres.start() as database:
+        deployment = Deployment(directory, database, broker, shape or Shape())
+        try:
+            deployment.start()
+            yield deployment
+        finally:
+            deployment.stop()
