@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+import msgspec
 from sqlalchemy.engine import Connection
 
-from moorage.compute import actions, servers
+from moorage.compute import actions, migrations, servers
 from moorage.compute.actions import Origin
+from moorage.compute.migrations import Migration
 from moorage.compute.server import Server
 from moorage.compute.server_errors import InvalidState, ServerLocked, ServerNotReady
 from moorage.compute.states import TaskState, VmState
 from moorage.conductor import ledger
+from moorage.conductor.move import End, Move
 
 OWNER = "owner"
 ADMIN = "admin"
@@ -118,5 +121,20 @@ def reset_state(connection: Connection, server: Server, origin: Origin, vm_state
     """An administrator knows better: what was going on is given up."""
     action_id = actions.start(connection, server.id, "resetState", origin)
     ledger.cancel(connection, server.id)
-    servers.set_state(connection, server.id, vm_state=vm_state, task_state=None)
+    move = migrations.active(connection, server.id)
+    task_state = None if move is None else TaskState.RESIZE_REVERTING
+    servers.set_state(connection, server.id, vm_state=vm_state, task_state=task_state)
+    if move is not None:
+        _unwind(connection, server, move)
     actions.finish(connection, {action_id: None})
+
+
+def _unwind(connection: Connection, server: Server, migration: Migration) -> None:
+    """The server stays where it is; the other end of its move lets go of it."""
+    data = Move.from_migration(migration).as_data()
+    if server.host != migration.source_host:
+        data["placed"] = data["move"]["source"]
+    elif migration.dest_host is not None:
+        other = End(migration.dest_host, migration.dest_node or "", migration.dest_node_uuid or "")
+        data["placed"] = msgspec.to_builtins(other)
+    ledger.enqueue(connection, server.id, "unwind", data)

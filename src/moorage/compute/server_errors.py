@@ -22,6 +22,13 @@ class ServerNotReady(ConflictError):
         super().__init__(f"Instance {uuid} is not ready")
 
 
+class ServiceUnavailable(ConflictError):
+    """Its host is down."""
+
+    def __init__(self) -> None:
+        super().__init__("Service is unavailable at this time.")
+
+
 class InvalidState(ConflictError):
     def __init__(self, action: str, uuid: str, attribute: str, state: str | None) -> None:
         super().__init__(f"Cannot '{action}' instance {uuid} while it is in {attribute} {state}")

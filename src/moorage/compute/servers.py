@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute import usage
+from moorage.compute import migrations, usage
 from moorage.compute.server import COLUMNS, Server, from_row
 from moorage.compute.server_errors import ServerNotFound
 from moorage.compute.states import PowerNumber, VmState
@@ -92,6 +92,10 @@ def mark_deleted(connection: Connection, server_id: int) -> None:
         return
     connection.execute(sa.delete(server_group_members).where(server_group_members.c.server_id == server_id))
     usage.give_back(connection, row.project_id, row.flavor)
+    move = migrations.active(connection, server_id)
+    if move is not None:
+        usage.resized(connection, row.project_id, row.flavor, row.flavor, move.reserved)
+        migrations.end_with_server(connection, move)
 
 
 def groups_of(connection: Connection, server_id: int) -> list[str]:

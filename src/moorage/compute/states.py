@@ -62,9 +62,7 @@ _BY_TASK = {
     (VmState.RESIZED, TaskState.RESIZE_REVERTING): "REVERT_RESIZE",
     **{(vm, task): "RESIZE" for vm in (VmState.ACTIVE, VmState.STOPPED) for task in _RESIZES},
     **{
-        (vm, task): "REBUILD"
-        for vm in (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
-        for task in _REBUILDS
+        (vm, task): "REBUILD" for vm in (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR) for task in _REBUILDS
     },
 }
 _BY_STATE = {

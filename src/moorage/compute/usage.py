@@ -81,24 +81,33 @@ def of_project(connection: Connection, project_id: str) -> dict[str, int]:
 
 def lock(connection: Connection, project_id: str) -> dict[str, int]:
     """What the project uses; nobody else changes it until the transaction ends."""
-    columns = [quota_usage.c[name] for name in COUNTED]
-    query = sa.select(*columns).where(quota_usage.c.project_id == project_id).with_for_update()
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_LOCK, {"project": project_id}).one_or_none()
     if row is None:
         dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
         blank = dialect.insert(quota_usage).values(project_id=project_id).on_conflict_do_nothing()
         connection.execute(blank)
-        row = connection.execute(query).one()
+        row = connection.execute(_LOCK, {"project": project_id}).one()
     return dict(zip(COUNTED, row, strict=True))
+
+
+_LOCK = (
+    sa.select(*(quota_usage.c[name] for name in COUNTED))
+    .where(quota_usage.c.project_id == sa.bindparam("project"))
+    .with_for_update()
+)
 
 
 def add(connection: Connection, project_id: str, each: Mapping[str, int], count: int = 1) -> None:
     """Count servers of a size for a project that has used something before."""
-    connection.execute(
-        sa.update(quota_usage)
-        .where(quota_usage.c.project_id == project_id)
-        .values({name: quota_usage.c[name] + each[name] * count for name in COUNTED})
-    )
+    amounts = {f"more_{name}": each[name] * count for name in COUNTED}
+    connection.execute(_ADD, {"project": project_id, **amounts})
+
+
+_ADD = (
+    sa.update(quota_usage)
+    .where(quota_usage.c.project_id == sa.bindparam("project"))
+    .values({name: quota_usage.c[name] + sa.bindparam(f"more_{name}") for name in COUNTED})
+)
 
 
 def used_by(connection: Connection, project_id: str, user_id: str) -> dict[str, int]:
@@ -109,3 +118,23 @@ def used_by(connection: Connection, project_id: str, user_id: str) -> dict[str, 
         servers.c.project_id == project_id, servers.c.user_id == user_id, servers.c.deleted_at.is_(None)
     )
     return dict(zip(COUNTED, connection.execute(query).one(), strict=True))
+
+
+def growth(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:
+    """What a server of another flavor uses more; what it uses less is given back when it is smaller."""
+    old, new = of_one(before), of_one(after)
+    return {name: max(0, new[name] - old[name]) for name in COUNTED}
+
+
+def resized(
+    connection: Connection,
+    project_id: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    reserved: Mapping[str, int],
+) -> None:
+    """A server has another flavor now; what was reserved for it counts no longer."""
+    old, new = of_one(before), of_one(after)
+    change = {name: new[name] - old[name] - reserved.get(name, 0) for name in COUNTED}
+    if any(change.values()):
+        add(connection, project_id, change)

@@ -92,3 +92,15 @@ class Agents:
             return False
         work.try_again(step, 0.0)
         return True
+
+    def signal(self, work: Work, host: str, kind: str) -> None:
+        """Tell an agent something that it need not answer: if it can't be told now, a later look does."""
+        operation = work.operation
+        try:
+            self._bus.cast(host, [Task(operation.id, operation.server_uuid, kind, operation.attempt, "")])
+        except Exception as error:
+            LOG.info("%s could not be told to %s: %s", host, kind, error)
+
+    def discard(self, work: Work, host: str) -> None:
+        """Tell an agent that it should not have the server; one that is away is told when it comes back."""
+        self.signal(work, host, DISCARD)

@@ -7,7 +7,7 @@ board, so that each sees what the ones before it took.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -28,9 +28,10 @@ from moorage.scheduler.prefilters import contract as prefilters
 from moorage.scheduler.prefilters.availability_zone import AvailabilityZone
 from moorage.scheduler.prefilters.enabled_hosts import EnabledHosts
 from moorage.scheduler.prefilters.image_traits import ImageTraits
-from moorage.scheduler.prefilters.one_node import OneNode
+from moorage.scheduler.prefilters.target_nodes import TargetNodes
 from moorage.scheduler.request import Request, from_flavor
 from moorage.scheduler.select import Choice, Decision, Selector
+from moorage.scheduler.server_group import ServerGroup
 from moorage.scheduler.settings import Settings
 from moorage.scheduler.story import sentence
 from moorage.scheduler.trace import Emptiness, Trace, excluded_by_aggregates
@@ -48,6 +49,17 @@ class NoHost:
     hopeless: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A server that is on a host already, and has to go to another one."""
+
+    host: str
+    node_uuid: str
+    cell: str | None
+    migration_uuid: str
+    """Holds in Placement what the server has on its host, once it has a place elsewhere."""
+
+
 @dataclass(slots=True)
 class Seat:
     """One server of the batch, on its way to a host."""
@@ -55,12 +67,23 @@ class Seat:
     server: Mapping[str, Any]
     """The server's row, or one that a server would have."""
     tried_nodes: frozenset[str] = frozenset()
+    leaving: Leaving | None = None
     request: Request | None = None
-    query: Query = ()
+    queries: tuple[Query, ...] = ()
+    """Several only if there are several nodes that it may be on, and no others."""
     decision: Decision | None = None
     choices: list[Choice] = field(default_factory=list)
     """What is left to try, best first."""
     refusal: NoHost | None = None
+
+    @property
+    def query(self) -> Query:
+        """All that was asked for, as the trace shows it."""
+        return tuple(dict.fromkeys(pair for query in self.queries for pair in query))
+
+    @property
+    def targeted(self) -> bool:
+        return self.request is not None and bool(self.request.only_nodes())
 
     @property
     def trace(self) -> Trace:
@@ -112,7 +135,7 @@ class Decider:
         """The seat stays empty: find out why."""
         trace = seat.trace
         trace.chosen = None
-        query = tuple(pair for pair in seat.query if pair[0] != "limit")
+        query = tuple(pair for pair in seat.queries[0] if pair[0] != "limit")
         if query not in this.emptiness:
             why = self._placement.why(query)
             this.emptiness[query] = None if why is None else Emptiness.of(why)
@@ -141,13 +164,12 @@ class Decider:
         counts: dict[Query, int] = {}
         for seat in seats:
             if seat.request is not None:
-                question = tuple(seat.request.query(1)[1:])
+                question = _question(seat.request)
                 counts[question] = counts.get(question, 0) + 1
         for seat in seats:
             if seat.request is not None:
-                question = tuple(seat.request.query(1)[1:])
-                limit = self._settings.max_candidates + counts[question]
-                seat.query = tuple(seat.request.query(limit))
+                limit = self._settings.max_candidates + counts[_question(seat.request)]
+                seat.queries = tuple(map(tuple, seat.request.queries(limit)))
 
     def _request(self, seat: Seat, around: Surroundings, facts: AggregateFacts) -> Request:
         server = seat.server
@@ -160,11 +182,13 @@ class Decider:
             project_id=server["project_id"],
             zone=None if asked.get("forced") else server["requested_zone"],
             host=asked.get("host"),
-            server_group=around.groups.get(asked.get("group") or ""),
+            server_group=_group(seat, around),
             tried_nodes=seat.tried_nodes,
         )
+        if seat.leaving is not None:
+            request = replace(request, leaves=seat.leaving.host, cell=seat.leaving.cell)
         request = hints.with_neighbours(request, asked.get("scheduler_hints") or {}, around.node_of)
-        target = around.node_named.get(asked.get("node") or asked.get("host") or "")
+        host, node = target = surroundings.target_of(asked)
         return prefilters.narrow(
             request,
             (
@@ -172,7 +196,7 @@ class Decider:
                 ImageTraits(properties),
                 AvailabilityZone(facts.zones, self._default_zone),
                 *self._settings.isolation(facts, properties),
-                OneNode(target),
+                TargetNodes(node or host, around.targets.get(target, ())),
             ),
         )
 
@@ -188,11 +212,12 @@ class Decider:
         by_query = {query: offers.offers(candidates, board.hosts) for query, candidates in found.items()}
         cut_off = []
         for seat in seats:
-            answer = answers[seat.query]
-            if isinstance(answer, PlacementRefusedError):
-                seat.refusal = NoHost(f"Placement refuses what it asks for: {answer.detail}", hopeless=True)
-            elif not self._decide_one(seat, by_query[seat.query], this):
-                seat.query = _wider(seat.query)
+            refusals = [answers[query] for query in seat.queries]
+            refusal = next((each for each in refusals if isinstance(each, PlacementRefusedError)), None)
+            if refusal is not None:
+                seat.refusal = NoHost(f"Placement refuses what it asks for: {refusal.detail}", hopeless=True)
+            elif not self._decide_one(seat, _together([by_query[query] for query in seat.queries]), this):
+                seat.queries = tuple(map(_wider, seat.queries))
                 cut_off.append(seat)
         return cut_off
 
@@ -207,7 +232,7 @@ class Decider:
         """False if a wider question may find a host where this one did not."""
         assert seat.request is not None
         seat.decision = self._selector.select(seat.request, found, this.board, seat.query)
-        if seat.decision.cut_off:
+        if seat.decision.cut_off and not seat.targeted:
             return False
         seat.choices = list(seat.decision.choices)
         if seat.choices:
@@ -218,7 +243,30 @@ class Decider:
 
 
 def _queries(seats: Sequence[Seat]) -> list[Query]:
-    return list(dict.fromkeys(seat.query for seat in seats))
+    return list(dict.fromkeys(query for seat in seats for query in seat.queries))
+
+
+def _question(request: Request) -> Query:
+    """What requests that share an answer have in common: all but the limit."""
+    return tuple(pair for query in request.queries(1) for pair in query if pair[0] != "limit")
+
+
+def _together(found: Sequence[Offers]) -> Offers:
+    """One answer stays itself, since what was worked out of it is kept by it."""
+    if len(found) == 1:
+        return found[0]
+    by_node = {uuid: offer for each in found for uuid, offer in each.by_node.items()}
+    return Offers(sum(each.candidates for each in found), by_node)
+
+
+def _group(seat: Seat, around: Surroundings) -> ServerGroup | None:
+    """A member that moves is no reason for itself to stay, or to stay away."""
+    group = around.groups.get(seat.server["request"].get("group") or "")
+    if group is None or seat.leaving is None:
+        return group
+    members = dict(group.members)
+    members[seat.leaving.node_uuid] = max(0, members.get(seat.leaving.node_uuid, 0) - 1)
+    return replace(group, members=members)
 
 
 def _wider(query: Query) -> Query:

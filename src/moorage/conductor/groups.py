@@ -33,6 +33,12 @@ def leave(connection: Connection, server_id: int) -> None:
     connection.execute(sa.update(server_group_members).where(mine).values(node_uuid=None))
 
 
+def stay(connection: Connection, server_id: int, node_uuid: str) -> None:
+    """The member goes nowhere after all."""
+    mine = server_group_members.c.server_id == server_id
+    connection.execute(sa.update(server_group_members).where(mine).values(node_uuid=node_uuid))
+
+
 def _agree(connection: Connection, works: Sequence[Work]) -> set[int]:
     uuids = {work.server["request"]["group"] for work in works}
     query = sa.select(server_groups).where(among(connection, server_groups.c.uuid, uuids))

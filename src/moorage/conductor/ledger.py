@@ -43,7 +43,13 @@ class Operation:
 
 
 def enqueue(
-    connection: Connection, server_id: int, kind: str, data: dict[str, Any], action_id: int | None = None
+    connection: Connection,
+    server_id: int,
+    kind: str,
+    data: dict[str, Any],
+    action_id: int | None = None,
+    *,
+    due_at: datetime | None = None,
 ) -> int:
     """Write an operation down, in the transaction that makes it necessary; its id.
 
@@ -60,7 +66,7 @@ def enqueue(
         attempt=connection.execute(last).scalar_one() + 1,
         data=data,
         action_id=action_id,
-        due_at=utcnow(),
+        due_at=due_at or utcnow(),
     )
     return int(connection.execute(statement.returning(operations.c.id)).scalar_one())
 
@@ -85,6 +91,15 @@ def cancel(connection: Connection, server_id: int) -> None:
         sa.update(operations)
         .where(operations.c.server_id == server_id, operations.c.finished_at.is_(None))
         .values(finished_at=utcnow(), outcome="cancelled", due_at=None)
+    )
+
+
+def nudge(connection: Connection, server_id: int) -> None:
+    """Have a look taken soon at what a server's operation waits for: there is something new to know."""
+    connection.execute(
+        sa.update(operations)
+        .where(operations.c.server_id == server_id, operations.c.finished_at.is_(None))
+        .values(due_at=utcnow())
     )
 
 

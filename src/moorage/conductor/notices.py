@@ -12,6 +12,12 @@ _ACTIONS = {
     "start": "power_on",
     "stop": "power_off",
     "reboot": "reboot",
+    "rebuild": "rebuild",
+    "cold_move": "resize",
+    "confirm_resize": "resize_confirm",
+    "revert_resize": "resize_revert",
+    "live_migrate": "live_migration",
+    "evacuate": "evacuate",
 }
 
 

@@ -32,6 +32,12 @@ OPTIONS: Options = {
             min=0.1,
             help="After this time an agent that has not answered is asked again.",
         ),
+        cfg.IntOpt(
+            "resize_confirm_window",
+            default=0,
+            min=0,
+            help="Seconds after which a resize or a migration is confirmed by itself; 0 for never.",
+        ),
         cfg.IntOpt("batch", default=64, min=1, help="Operations that are worked on together."),
     ],
     "scheduler": [

@@ -14,8 +14,10 @@ import sqlalchemy as sa
 from prometheus_client import Counter, Histogram
 from sqlalchemy.engine import Connection
 
-from moorage.conductor.deciding import Decider, NoHost, Pass, Seat
+from moorage.conductor.both_ends import BothEnds
+from moorage.conductor.deciding import Decider, Leaving, NoHost, Pass, Seat
 from moorage.conductor.hosts import Hosts
+from moorage.conductor.move import Move
 from moorage.conductor.work import Work
 from moorage.db.tables.compute import traces
 from moorage.placement.client.contract import ConsumerClaim, PlacementClient, PlacementRefusedError
@@ -48,6 +50,7 @@ class Placer:
         self._decider = decider
         self._hosts = hosts
         self._placement = placement
+        self._both_ends = BothEnds(placement)
         self._max_attempts = max_attempts
 
     def hosts_up(self) -> set[str]:
@@ -60,10 +63,30 @@ class Placer:
     def place(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
         """For each server where it goes, claimed; or why it goes nowhere."""
         with SECONDS.time():
-            return self._place(batch)
+            return self._place(batch, [Seat(work.server, _tried(work)) for work in batch])
 
-    def _place(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
-        seats = [Seat(work.server, frozenset(work.data.get("tried_nodes", ()))) for work in batch]
+    def place_moves(self, batch: Sequence[Work]) -> list[Placed | NoHost]:
+        """As `place`, for servers that are on a host: their claims there go to their migrations."""
+        with SECONDS.time():
+            outcomes = self._place(batch, self._moving_seats(batch))
+        return [outcome for outcome in outcomes if not isinstance(outcome, Disputed)]  # a move never is
+
+    def _moving_seats(self, batch: Sequence[Work]) -> list[Seat]:
+        sources = self._hosts.states({Move.of(work).source.node_uuid for work in batch})
+        seats = []
+        for work in batch:
+            move = Move.of(work)
+            source = sources.get(move.source.node_uuid)
+            leaving = Leaving(
+                move.source.host,
+                move.source.node_uuid,
+                None if source is None else source.cell,
+                move.migration_uuid,
+            )
+            seats.append(Seat(_as_moved(work, move), _tried(work), leaving))
+        return seats
+
+    def _place(self, batch: Sequence[Work], seats: Sequence[Seat]) -> list[Placed | NoHost | Disputed]:
         this = self._decider.decide(seats)
         disputed = self._claim([seat for seat in seats if seat.refusal is None], this)
         outcomes: list[Placed | NoHost | Disputed] = []
@@ -82,7 +105,7 @@ class Placer:
         for _ in range(self._max_attempts + 1):
             if not seats:
                 break
-            refusals = self._placement.claim([_claim_of(seat) for seat in seats])
+            refusals = self._submit(seats)
             refused = []
             for seat, refusal in zip(seats, refusals, strict=True):
                 if refusal is None:
@@ -90,7 +113,7 @@ class Placer:
                     seat.trace.chosen = place
                     seat.trace.attempts.append(Attempt(place, "claim", "done"))
                     continue
-                if "consumer generation conflict" in refusal.detail:
+                if "consumer generation conflict" in refusal.detail and seat.leaving is None:
                     disputed.add(seat.server["uuid"])
                     continue
                 self._refused(seat, refusal, this)
@@ -101,9 +124,22 @@ class Placer:
             self._decider.none_left(seat, this)
         return disputed
 
+    def _submit(self, seats: Sequence[Seat]) -> list[PlacementRefusedError | None]:
+        """New servers all in one go; a move is about two consumers, and comes true for both or not at all."""
+        booting = [seat for seat in seats if seat.leaving is None]
+        outcomes = iter(self._placement.claim([_claim_of(seat) for seat in booting]) if booting else ())
+        return [
+            next(outcomes)
+            if seat.leaving is None
+            else self._both_ends.take(seat.server, seat.leaving.migration_uuid, seat.choices[0].allocations)
+            for seat in seats
+        ]
+
     def _refused(self, seat: Seat, refusal: PlacementRefusedError, this: Pass) -> None:
         assert seat.request is not None
         choice = seat.choices[0]
+        if "consumer generation conflict" in refusal.detail and seat.leaving is not None:
+            return  # somebody changed what it holds since we looked: look again
         seat.trace.attempts.append(Attempt(choice.place, "claim", "refused", refusal.detail))
         this.board.give_back(seat.request, choice.place.node_uuid, choice.allocations)
         seat.choices.pop(0)
@@ -124,6 +160,16 @@ def _placed(seat: Seat, board: Board) -> Placed:
         "cell": host.cell,
         "mappings": choice.mappings,
     }
+
+
+def _tried(work: Work) -> frozenset[str]:
+    return frozenset(work.data.get("tried_nodes", ()))
+
+
+def _as_moved(work: Work, move: Move) -> dict[str, Any]:
+    """The server as it shall be. Where it was asked to go when it was made counts no longer."""
+    request = {**work.server["request"], "host": move.target, "node": None, "forced": False}
+    return {**work.server, "flavor": move.flavor, "request": request}
 
 
 def _claim_of(seat: Seat) -> ConsumerClaim:

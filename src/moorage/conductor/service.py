@@ -12,13 +12,24 @@ from moorage.bus.contract import ConductorSide
 from moorage.bus.notifications import Notifications, Silence
 from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor.agents import Agents
+from moorage.conductor.both_ends import BothEnds
 from moorage.conductor.deciding import Decider
+from moorage.conductor.fitness import Fitness
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.inbox import Inbox
+from moorage.conductor.mirroring import Mirroring
 from moorage.conductor.notices import Notices
 from moorage.conductor.operations.build import Build
+from moorage.conductor.operations.cold_move import ColdMove
+from moorage.conductor.operations.confirm_resize import ConfirmResize
 from moorage.conductor.operations.delete import Delete
+from moorage.conductor.operations.evacuate import Evacuate
+from moorage.conductor.operations.live_migrate import LiveMigrate
+from moorage.conductor.operations.moving import Tools
 from moorage.conductor.operations.power import Power
+from moorage.conductor.operations.rebuild import Rebuild
+from moorage.conductor.operations.revert_resize import RevertResize
+from moorage.conductor.operations.unwind import Unwind
 from moorage.conductor.placing import Placer
 from moorage.conductor.presence import Presence
 from moorage.conductor.runner import Kind, Runner
@@ -36,6 +47,7 @@ LOG = logging.getLogger(__name__)
 class Settings:
     max_attempts: int
     pending_timeout: int
+    resize_confirm_window: int
     scheduler: SchedulerSettings
     threads: int
     batch: int
@@ -45,12 +57,14 @@ class Settings:
     default_zone: str
     host: str
     heartbeat_interval: float
+    mirror_interval: int = 0
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
         return cls(
             max_attempts=conf.scheduler.max_attempts,
             pending_timeout=conf.scheduler.pending_timeout,
+            resize_confirm_window=conf.conductor.resize_confirm_window,
             scheduler=scheduler_options.settings(conf),
             threads=conf.conductor.threads,
             batch=conf.conductor.batch,
@@ -60,6 +74,7 @@ class Settings:
             default_zone=conf.compute.default_availability_zone,
             host=conf.conductor.host,
             heartbeat_interval=conf.conductor.heartbeat_interval,
+            mirror_interval=conf.compute.mirror_interval,
         )
 
 
@@ -89,9 +104,26 @@ class ConductorService:
             max_attempts=settings.max_attempts,
             pending_timeout=settings.pending_timeout,
         )
+        tools = Tools(
+            database,
+            self._placer,
+            agents,
+            hosts,
+            network,
+            BothEnds(placement),
+            max_attempts=settings.max_attempts,
+            confirm_window=settings.resize_confirm_window,
+        )
         kinds: dict[str, Kind] = {
             "build": build,
             "delete": Delete(database, agents, hosts, network, placement),
+            "rebuild": Rebuild(agents, hosts, Fitness(hosts, placement)),
+            "cold_move": ColdMove(tools),
+            "confirm_resize": ConfirmResize(tools),
+            "revert_resize": RevertResize(tools),
+            "live_migrate": LiveMigrate(tools),
+            "evacuate": Evacuate(tools),
+            "unwind": Unwind(tools),
             **{kind: Power(agents, kind) for kind in ("start", "stop", "reboot")},
         }
         self.runner = Runner(
@@ -103,7 +135,8 @@ class ConductorService:
             batch=settings.batch,
             lease_seconds=settings.lease_seconds,
         )
-        self._inbox = Inbox(database, aggregates, self.runner.wake, bus.cast)
+        self._mirroring = Mirroring(database, placement, settings.mirror_interval)
+        self._inbox = Inbox(database, aggregates, self.runner.wake, bus.cast, self._mirroring.wake)
 
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
 
@@ -111,9 +144,11 @@ class ConductorService:
         self._presence.start()
         self._bus.receive(self._inbox.on_results, self._inbox.on_heartbeat)
         self.runner.start()
+        self._mirroring.start()
 
     def stop(self) -> None:
         self._presence.stop()
+        self._mirroring.stop()
         self.runner.stop()
         self._bus.close()
         self._notifications.close()

@@ -19,6 +19,7 @@ from moorage.compute.states import PowerNumber, VmState
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
+from moorage.db.tables.moves import migrations
 from moorage.scheduler.aggregates import Ratios
 
 LOG = logging.getLogger(__name__)
@@ -98,16 +99,17 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, Sighting]) -
     if not present:
         return []
     query = (
-        sa.select(servers.c.uuid, servers.c.deleted_at, operations.c.id, operations.c.attempt)
+        sa.select(servers.c.uuid, operations.c.id, operations.c.attempt, operations.c.finished_at)
         .join_from(servers, operations, operations.c.id == _NEWEST)
         .where(
             among(connection, servers.c.uuid, present),
             sa.or_(servers.c.deleted_at.is_not(None), servers.c.host.is_(None), servers.c.host != host),
+            ~_moving_through(host),
         )
     )
     found = [
-        _discard(uuid, operation_id, attempt, deleted=deleted_at is not None)
-        for uuid, deleted_at, operation_id, attempt in connection.execute(query)
+        _discard(uuid, operation_id, attempt, finished=finished_at is not None)
+        for uuid, operation_id, attempt, finished_at in connection.execute(query)
     ]
     if found:
         STRAYS.inc(len(found))
@@ -115,6 +117,15 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, Sighting]) -
     return found
 
 
-def _discard(uuid: str, operation_id: int, attempt: int, *, deleted: bool) -> Task:
+def _moving_through(host: str) -> sa.ColumnElement[bool]:
+    """In mid-move both ends have the server, and rightly so."""
+    return sa.exists().where(
+        migrations.c.server_id == servers.c.id,
+        migrations.c.active,
+        sa.or_(migrations.c.source_host == host, migrations.c.dest_host == host),
+    )
+
+
+def _discard(uuid: str, operation_id: int, attempt: int, *, finished: bool) -> Task:
     """Newer than what brought the server there, older than an attempt that may bring it back there."""
-    return Task(operation_id, uuid, DISCARD, attempt if deleted else attempt - 1, "")
+    return Task(operation_id, uuid, DISCARD, attempt if finished else attempt - 1, "")

@@ -13,7 +13,11 @@ from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes, server_group_members, server_groups, servers
 from moorage.scheduler import hints
+from moorage.scheduler.request import MOST_TREES
 from moorage.scheduler.server_group import GroupPolicy, ServerGroup
+
+Target = tuple[str | None, str | None]
+"""A host and a node, by their names."""
 
 
 @dataclass(slots=True)
@@ -21,7 +25,8 @@ class Surroundings:
     groups: Mapping[str, ServerGroup] = field(default_factory=dict)
     node_of: Mapping[str, str] = field(default_factory=dict)
     """The nodes of other servers that requests name."""
-    node_named: Mapping[str, str] = field(default_factory=dict)
+    targets: Mapping[Target, tuple[str, ...]] = field(default_factory=dict)
+    """The nodes that requests ask for, those with the fewest servers first."""
 
 
 def look_up(database: Database, asked: Iterable[Mapping[str, Any]]) -> Surroundings:
@@ -34,7 +39,7 @@ def look_up(database: Database, asked: Iterable[Mapping[str, Any]]) -> Surroundi
         for key in (hints.SAME, hints.DIFFERENT)
         for uuid in hints.servers_named(request.get("scheduler_hints") or {}, key)
     }
-    targets = {request.get("node") or request.get("host") for request in asked} - {None, ""}
+    targets = {target_of(request) for request in asked} - {(None, None)}
     found = Surroundings()
     if not (group_uuids or neighbours or targets):
         return found
@@ -46,10 +51,26 @@ def look_up(database: Database, asked: Iterable[Mapping[str, Any]]) -> Surroundi
                 among(connection, servers.c.uuid, neighbours), servers.c.node_uuid.is_not(None)
             )
             found.node_of = dict(connection.execute(query).all())
-        if targets:
-            query = sa.select(nodes.c.name, nodes.c.uuid).where(among(connection, nodes.c.name, targets))
-            found.node_named = dict(connection.execute(query).all())
+        found.targets = {target: _nodes_of(connection, target) for target in targets}
     return found
+
+
+def target_of(asked: Mapping[str, Any]) -> Target:
+    """The host and the node that a request names."""
+    return asked.get("host") or None, asked.get("node") or None
+
+
+def _nodes_of(connection: Connection, target: Target) -> tuple[str, ...]:
+    """As many as will be asked for: a host may have more nodes than one can ask for."""
+    host, node = target
+    alive = sa.and_(servers.c.node_uuid == nodes.c.uuid, servers.c.deleted_at.is_(None))
+    here = sa.select(sa.func.count()).where(alive).scalar_subquery()
+    query = sa.select(nodes.c.uuid).order_by(here, nodes.c.name).limit(MOST_TREES)
+    if host is not None:
+        query = query.where(nodes.c.host == host)
+    if node is not None:
+        query = query.where(nodes.c.name == node)
+    return tuple(connection.execute(query).scalars())
 
 
 def _server_groups(connection: Connection, uuids: set[str]) -> dict[str, ServerGroup]:

@@ -12,8 +12,8 @@ from moorage.scheduler.narrowing import By, Narrowing
 from moorage.scheduler.needs import Needs
 from moorage.scheduler.server_group import GroupPolicy, ServerGroup
 
-WIDE = 1000
-"""A limit that is large enough to find a few certain nodes, and still bounds the answer."""
+MOST_TREES = 32
+"""So many certain nodes are asked for, each by a question of its own."""
 
 _SAME = {"amd64": "x86_64", "i386": "i686", "i486": "i686", "i586": "i686", "pv": "xen", "hv": "hvm"}
 """Other spellings that images use, and the one that nodes report."""
@@ -58,6 +58,12 @@ class Request:
     zone: str | None = None
     host: str | None = None
     """The one host that an administrator asked for."""
+    targets: tuple[str, ...] | None = None
+    """The nodes of that host, or the one node asked for; those that are most likely to do come first."""
+    leaves: str | None = None
+    """The host that a server which is moved must not be on any more."""
+    cell: str | None = None
+    """Where a server that is moved has its addresses from, and has to stay."""
     image: ImageNeeds = ImageNeeds()
     server_group: ServerGroup | None = None
     same_nodes: frozenset[str] | None = None
@@ -69,12 +75,14 @@ class Request:
     """By which aggregates it was narrowed, as the trace tells it."""
 
     def only_nodes(self) -> frozenset[str] | None:
-        """The nodes that affinity or a hint leaves; None if they leave any."""
+        """The nodes that an administrator, affinity or a hint leave; None if they leave any."""
         group = self.server_group
-        if group is None or group.policy is not GroupPolicy.AFFINITY or not group.placed:
-            return self.same_nodes
-        nodes = group.nodes()
-        return nodes if self.same_nodes is None else nodes & self.same_nodes
+        together = group is not None and group.policy is GroupPolicy.AFFINITY and group.placed
+        found = None if self.targets is None else frozenset(self.targets)
+        for nodes in (group.nodes() if group is not None and together else None, self.same_nodes):
+            if nodes is not None:
+                found = nodes if found is None else found & nodes
+        return found
 
     def excluded_nodes(self) -> frozenset[str]:
         """Nodes that are out of the question, and must not use up the limit."""
@@ -83,19 +91,21 @@ class Request:
         held = group.nodes() if group is not None and apart else frozenset()
         return self.different_nodes | self.tried_nodes | held
 
-    def query(self, limit: int) -> list[Pair]:
-        """For `GET /allocation_candidates`: a small, ordered set, never the whole cloud.
+    def queries(self, limit: int) -> list[list[Pair]]:
+        """For `GET /allocation_candidates`: small, ordered sets, never the whole cloud.
 
-        A server that has to be on one certain node asks for that one, since a small set of the whole cloud
-        need not have it; Placement takes no list of them, so with several the set has to be larger.
+        A server that has to be on one certain node asks for that tree, since a small set of the whole cloud
+        need not have it. Placement takes no list of them, so several are as many questions.
         """
         only = self.only_nodes()
-        if only is not None and len(only) == 1:
-            (uuid,) = only
-            return self.narrowed(lambda group: group.within(uuid))._pairs(limit)
-        if only:
-            return self._pairs(max(limit, WIDE))
-        return self._pairs(limit + len(self.excluded_nodes()))
+        if not only:
+            return [self._pairs(limit + len(self.excluded_nodes()))]
+        ordered = [uuid for uuid in self.targets or sorted(only) if uuid in only]
+        untried = [uuid for uuid in ordered if uuid not in self.tried_nodes] or ordered
+        return [self._within(uuid)._pairs(limit) for uuid in untried[:MOST_TREES]]
+
+    def _within(self, root_uuid: str) -> Request:
+        return self.narrowed(lambda group: group.within(root_uuid))
 
     def _pairs(self, limit: int) -> list[Pair]:
         pairs = [("limit", str(limit))]

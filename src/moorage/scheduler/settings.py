@@ -11,6 +11,7 @@ from moorage.scheduler.filters.anti_affinity import AntiAffinityFilter
 from moorage.scheduler.filters.contract import Filter
 from moorage.scheduler.filters.different_host import DifferentHostFilter
 from moorage.scheduler.filters.image_properties import ImagePropertiesFilter
+from moorage.scheduler.filters.leaving import LeavingFilter
 from moorage.scheduler.filters.requested_host import RequestedHostFilter
 from moorage.scheduler.filters.same_host import SameHostFilter
 from moorage.scheduler.filters.server_count import ServerCountFilter
@@ -70,6 +71,7 @@ class Settings:
         return (
             TriedFilter(),
             RequestedHostFilter(),
+            LeavingFilter(),
             ServiceFilter(),
             *bound,
             AffinityFilter(),

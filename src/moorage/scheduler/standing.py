@@ -51,6 +51,8 @@ def kind_of(request: Request) -> Hashable | None:
         return None
     return (
         request.host,
+        request.leaves,
+        request.cell,
         request.same_nodes,
         request.different_nodes,
         request.tried_nodes,

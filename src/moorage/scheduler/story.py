@@ -17,6 +17,8 @@ _COUNTED = {
     Kind.NO_HOST: "belong to no compute host",
     Kind.ALREADY_TRIED: "failed this server before",
     Kind.NOT_THE_HOST_ASKED_FOR: "are not the host asked for",
+    Kind.HOST_IT_LEAVES: "are the host that it shall leave",
+    Kind.OTHER_CELL: "are in another cell",
     Kind.HOST_DOWN: "are down",
     Kind.HOST_DISABLED: "are disabled",
     Kind.TOO_MANY_SERVERS: "have as many servers as are allowed",

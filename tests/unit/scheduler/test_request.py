@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from moorage.scheduler.errors import BadExtraSpecError, SchedulingError
-from moorage.scheduler.request import WIDE, ImageNeeds, from_flavor
+from moorage.scheduler.request import MOST_TREES, ImageNeeds, from_flavor
 from moorage.scheduler.server_group import GroupPolicy, ServerGroup
 from tests.unit.scheduler.clouds import flavor, request, uuid
 
 
 def query(**specs: str) -> list[tuple[str, str]]:
     named = {key.replace("__", ":"): value for key, value in specs.items()}
-    return from_flavor(uuid(1), {**flavor(), "extra_specs": named}).query(50)
+    return from_flavor(uuid(1), {**flavor(), "extra_specs": named}).queries(50)[0]
 
 
 def test_a_plain_flavor_asks_for_its_numbers() -> None:
@@ -106,14 +106,31 @@ def test_image_needs_know_older_names_and_spellings() -> None:
 
 def test_one_certain_node_is_asked_for_by_name() -> None:
     group = ServerGroup(uuid(5), GroupPolicy.AFFINITY, members={uuid(7): 2, uuid(8): 0})
-    assert ("in_tree", uuid(7)) in request(server_group=group).query(50)
-    assert ("in_tree", uuid(9)) in replace(request(), same_nodes=frozenset({uuid(9)})).query(50)
+    assert ("in_tree", uuid(7)) in request(server_group=group).queries(50)[0]
+    assert ("in_tree", uuid(9)) in replace(request(), same_nodes=frozenset({uuid(9)})).queries(50)[0]
 
 
-def test_several_certain_nodes_are_looked_for_in_a_wide_answer() -> None:
-    asked = replace(request(), same_nodes=frozenset({uuid(8), uuid(9)})).query(50)
-    assert ("limit", str(WIDE)) in asked
-    assert "in_tree" not in dict(asked)
+def test_several_certain_nodes_are_as_many_questions() -> None:
+    asked = replace(request(), same_nodes=frozenset({uuid(8), uuid(9)})).queries(50)
+    assert [dict(query)["in_tree"] for query in asked] == [uuid(8), uuid(9)]
+    assert all(dict(query)["limit"] == "50" for query in asked)
+
+
+def test_a_host_of_very_many_nodes_is_asked_for_a_bounded_number_of_them() -> None:
+    targets = tuple(uuid(number) for number in range(2000))
+    asked = replace(request(), targets=targets, tried_nodes=frozenset({uuid(0)})).queries(50)
+    assert [dict(query)["in_tree"] for query in asked] == list(targets[1 : MOST_TREES + 1])
+
+
+def test_the_tree_is_asked_for_in_every_group_where_none_is_unsuffixed() -> None:
+    specs = {f"resources:{name}": "0" for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+    bare = from_flavor(
+        uuid(1),
+        flavor(**specs, **{"resources_A:CUSTOM_A": "1", "resources_B:CUSTOM_B": "1", "group_policy": "none"}),
+    )
+    (asked,) = replace(bare, targets=(uuid(7),)).queries(50)
+    assert ("in_tree_A", uuid(7)) in asked
+    assert ("in_tree_B", uuid(7)) in asked
 
 
 def test_nodes_out_of_the_question_do_not_use_up_the_limit() -> None:
@@ -121,4 +138,4 @@ def test_nodes_out_of_the_question_do_not_use_up_the_limit() -> None:
     asked = replace(
         request(server_group=group), different_nodes=frozenset({uuid(8)}), tried_nodes=frozenset({uuid(9)})
     )
-    assert asked.query(50)[0] == ("limit", "53")
+    assert asked.queries(50)[0][0] == ("limit", "53")

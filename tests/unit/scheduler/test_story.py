@@ -90,7 +90,7 @@ def test_users_are_not_told_the_names_of_hosts() -> None:
 def test_the_story_of_a_placed_server() -> None:
     states = [host(1, up=False), host(2), host(3)]
     found, board = cloud([Node(states[0]), Node(states[1], vcpus=32), Node(states[2], vcpus=16)])
-    trace = Selector(Settings()).select(request(7), found, board, request(7).query(50)).trace
+    trace = Selector(Settings()).select(request(7), found, board, request(7).queries(50)[0]).trace
     trace.attempts = [
         Attempt(Place("host-2", "host-2", uuid(2)), "spawn", "failed", "disk is full"),
         Attempt(Place("host-3", "host-3", uuid(3)), "spawn", "done"),
@@ -130,7 +130,7 @@ def test_a_node_of_a_host_with_many_is_told_with_its_host() -> None:
 
 def test_a_trace_survives_being_kept_as_json() -> None:
     found, board = cloud([Node(host(1, up=False)), Node(host(2))])
-    trace = Selector(Settings()).select(request(), found, board, request().query(50)).trace
+    trace = Selector(Settings()).select(request(), found, board, request().queries(50)[0]).trace
     trace.why = Emptiness(2, 1, nearest=[NearMiss("host-1", ["full"])])
     trace.attempts = [Attempt(HERE, "claim", "refused", "full")]
     kept = msgspec.json.decode(msgspec.json.encode(trace), type=Trace)

@@ -13,6 +13,7 @@ RULE = "os_compute_api:"
 ADMIN = "rule:context_is_admin"
 MEMBER = "rule:project_member_or_admin"
 READER = "rule:project_reader_or_admin"
+MANAGER = "rule:project_manager_or_admin"
 SERVICE = "rule:service_or_admin"
 ANYBODY = "@"
 

@@ -10,16 +10,16 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.compute import lifecycle
-from moorage.compute.actions import Origin
+from moorage.compute.api import move_actions, move_schemas, rebuild_action
 from moorage.compute.api import server_schemas as schemas
-from moorage.compute.api.endpoint import ADMIN, MEMBER, RULE, is_admin, own_project
+from moorage.compute.api.asked import Asked
+from moorage.compute.api.endpoint import ADMIN, MANAGER, MEMBER, RULE, is_admin, own_project
 from moorage.compute.api.servers import find, lock, origin_of
-from moorage.compute.server import Server
 from moorage.compute.service import ComputeService
 from moorage.compute.states import VmState
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
-from moorage.http.reply import Reply
+from moorage.http.reply import Reply, empty
 from moorage.http.schema import AnySchema
 from moorage.http.version import Version
 
@@ -27,22 +27,16 @@ UNLOCK_OVERRIDE = f"{RULE}os-lock-server:unlock:unlock_override"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One request, as an action sees it, inside the transaction."""
-
-    connection: Connection
-    call: Call
-    server: Server
-    origin: Origin
-    argument: Any
-
-
-@dataclass(frozen=True)
 class Action:
-    run: Callable[[Asked], None]
+    run: Callable[[Asked], Reply | None]
+    """Answers with 202 and nothing more, if it does not say otherwise."""
     policy: str
     schema: AnySchema
     check: str = MEMBER
+    rule: Callable[[Version, Any], str] | None = None
+    """Which policy holds, if that depends on what is asked for; `policy` is the one for most."""
+    look_up: Callable[[ComputeService, Any], Any] | None = None
+    """What has to be found out before the server is held."""
     ignores_lock: bool = False
     makes_work: bool = True
     """The conductor has to be told."""
@@ -98,6 +92,40 @@ ACTIONS: dict[str, Action] = {
         ignores_lock=True,
         makes_work=False,
     ),
+    "rebuild": Action(
+        rebuild_action.rebuild,
+        f"{RULE}servers:rebuild",
+        move_schemas.REBUILD,
+        look_up=rebuild_action.look_up,
+    ),
+    "resize": Action(move_actions.resize, f"{RULE}servers:resize", move_schemas.RESIZE),
+    "confirmResize": Action(
+        move_actions.confirm_resize, f"{RULE}servers:confirm_resize", move_schemas.CONFIRM_RESIZE
+    ),
+    "revertResize": Action(
+        move_actions.revert_resize, f"{RULE}servers:revert_resize", move_schemas.REVERT_RESIZE
+    ),
+    "migrate": Action(
+        move_actions.migrate,
+        move_actions.MIGRATE,
+        move_schemas.MIGRATE,
+        check=MANAGER,
+        rule=move_actions.migrate_rule,
+    ),
+    "os-migrateLive": Action(
+        move_actions.migrate_live,
+        move_actions.MIGRATE_LIVE,
+        move_schemas.MIGRATE_LIVE,
+        check=MANAGER,
+        rule=move_actions.live_rule,
+    ),
+    "evacuate": Action(
+        move_actions.evacuate,
+        f"{RULE}os-evacuate",
+        move_schemas.EVACUATE,
+        check=ADMIN,
+        ignores_lock=True,
+    ),
     "forceDelete": Action(_force_delete, f"{RULE}os-deferred-delete:force", schemas.FORCE_DELETE),
 }
 
@@ -115,9 +143,16 @@ GONE: dict[str, Version] = {
 
 NOT_OFFERED = frozenset(
     {
-        *("pause", "unpause", "suspend", "resume", "rescue", "unrescue", "restore", "rebuild", "resize"),
-        *("confirmResize", "revertResize", "migrate", "os-migrateLive", "evacuate", "shelve", "unshelve"),
-        *("shelveOffload", "createImage", "createBackup", "changePassword", "trigger_crash_dump"),
+        *("pause", "unpause", "suspend", "resume", "rescue", "unrescue", "restore"),
+        *(
+            "shelve",
+            "unshelve",
+            "shelveOffload",
+            "createImage",
+            "createBackup",
+            "changePassword",
+            "trigger_crash_dump",
+        ),
         *("addSecurityGroup", "removeSecurityGroup", "os-getConsoleOutput", "injectNetworkInfo"),
     }
     | set(GONE)
@@ -134,19 +169,21 @@ def act(service: ComputeService, call: Call) -> Reply:
     if action is None:
         raise _refusal(service, call, name)
     argument = action.schema.at(call.version).load(body)[name]
-    call.authorize(action.policy, own_project(call))
+    rule = action.policy if action.rule is None else action.rule(call.version, argument)
+    call.authorize(rule, own_project(call))
     origin = origin_of(call)
+    found = None if action.look_up is None else action.look_up(service, argument)
 
-    def work(connection: Connection) -> None:
+    def work(connection: Connection) -> Reply | None:
         server = lock(connection, call)
         if not action.ignores_lock:
             lifecycle.require_unlocked(server, as_admin=is_admin(call))
-        action.run(Asked(connection, call, server, origin, argument))
+        return action.run(Asked(service, connection, call, server, origin, argument, found))
 
-    service.database.transact(work)
+    reply = service.database.transact(work)
     if action.makes_work:
         service.wake()
-    return Reply(202, b"")
+    return reply or empty(202)
 
 
 def _name(body: bytes) -> str:

@@ -43,7 +43,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
     place = _place(call, server)
     devices = _devices(call, server)
     networks = _networks(call, server, most)
-    _check_user_data(server.get("user_data"))
+    check_user_data(server.get("user_data"))
     if server.get("hostname") and most > 1:
         raise ComputeError("Unable to allocate a single hostname to multiple instances")
     with service.database.read() as connection:
@@ -108,7 +108,7 @@ def _check_certificates(call: Call, server: Json) -> None:
         call.authorize(TRUSTED_CERTS, own_project(call))
 
 
-def _check_user_data(text: str | None) -> None:
+def check_user_data(text: str | None) -> None:
     if text is None:
         return
     try:

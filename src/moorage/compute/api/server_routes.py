@@ -7,24 +7,30 @@ from oslo_policy import policy
 from moorage.compute.api import (
     external_events,
     instance_actions,
+    migrations,
+    move_actions,
+    move_schemas,
     plans,
+    rebuild_action,
     server_actions,
     server_body,
     server_extras,
     server_filters,
     server_metadata,
+    server_migrations,
     server_schemas,
     server_tags,
     server_views,
     servers,
 )
-from moorage.compute.api.endpoint import ADMIN, MEMBER, READER, RULE, SERVICE, E, R
+from moorage.compute.api.endpoint import ADMIN, MANAGER, MEMBER, READER, RULE, SERVICE, E, R
 
 _SERVER = "/servers/{server_id}"
 _SERVERS = f"{RULE}servers:"
 _METADATA = f"{RULE}server-metadata:"
 _TAGS = f"{RULE}os-server-tags:"
 _ACTIONS = f"{RULE}os-instance-actions:"
+_MIGRATIONS = f"{RULE}servers:migrations:"
 _TAGS_SINCE = (2, 26)
 
 ROUTES: tuple[R, ...] = (
@@ -93,6 +99,40 @@ ROUTES: tuple[R, ...] = (
         f"{_SERVER}/os-instance-actions/{{request_id}}",
         {"GET": E(instance_actions.show, f"{_ACTIONS}show", READER)},
     ),
+    R(
+        f"{_SERVER}/migrations",
+        {"GET": E(server_migrations.index, f"{_MIGRATIONS}index", MANAGER, since=(2, 23))},
+    ),
+    R(
+        f"{_SERVER}/migrations/{{migration_id}}",
+        {
+            "GET": E(server_migrations.show, f"{_MIGRATIONS}show", since=(2, 23)),
+            "DELETE": E(server_migrations.delete, f"{_MIGRATIONS}delete", MANAGER, since=(2, 24)),
+        },
+    ),
+    R(
+        f"{_SERVER}/migrations/{{migration_id}}/action",
+        {
+            "POST": E(
+                server_migrations.act,
+                f"{_MIGRATIONS}force_complete",
+                MANAGER,
+                since=(2, 22),
+                body=move_schemas.FORCE_COMPLETE,
+            )
+        },
+    ),
+    R(
+        "/os-migrations",
+        {
+            "GET": E(
+                migrations.index,
+                f"{RULE}os-migrations:index",
+                MANAGER,
+                query=move_schemas.LIST_MIGRATIONS,
+            )
+        },
+    ),
     R(f"{_SERVER}/ips", {"GET": E(server_extras.addresses, f"{RULE}ips:index", READER)}),
     R(f"{_SERVER}/ips/{{network}}", {"GET": E(server_extras.network_addresses, f"{RULE}ips:show", READER)}),
     R(f"{_SERVER}/diagnostics", {"GET": E(server_extras.diagnostics, f"{RULE}os-server-diagnostics")}),
@@ -126,6 +166,12 @@ _ASKED_BY_HANDLERS: tuple[tuple[str, str, str], ...] = (
     (server_body.TRUSTED_CERTS, MEMBER, "Create a server with trusted image certificates."),
     (server_body.ZERO_DISK, ADMIN, "Create a server of a flavor without a disk."),
     (server_actions.UNLOCK_OVERRIDE, ADMIN, "Unlock a server that somebody else locked."),
+    (rebuild_action.TRUSTED_CERTS, MEMBER, "Rebuild a server with trusted image certificates."),
+    (move_actions.MIGRATE_TO, ADMIN, "Migrate a server to a host of one's choice."),
+    (move_actions.MIGRATE_LIVE_TO, ADMIN, "Migrate a server live to a host of one's choice."),
+    (migrations.ALL_PROJECTS, ADMIN, "List the migrations of all projects."),
+    (migrations.HOSTS, ADMIN, "See in lists from where to where servers migrate."),
+    (server_migrations.HOSTS, ADMIN, "See from where to where a server migrates."),
     (instance_actions.EVENTS, ADMIN, "See all of an action's steps."),
     (instance_actions.DETAILS, ADMIN, "See why a step failed."),
     *(

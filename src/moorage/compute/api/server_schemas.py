@@ -9,13 +9,13 @@ from moorage.http.schema import Schema, VersionedSchema
 
 _UUID: Json = {"type": "string", "format": "uuid"}
 _UUID_OR_NULL: Json = {"type": ["string", "null"], "format": "uuid"}
-_HOSTNAME: Json = {
+HOSTNAME: Json = {
     "type": "string",
     "minLength": 2,
     "maxLength": 63,
     "pattern": "^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$",
 }
-_METADATA: Json = {
+METADATA_ITEMS: Json = {
     "type": "object",
     "patternProperties": {types.SPEC_KEY: {"type": "string", "maxLength": 255}},
     "additionalProperties": False,
@@ -23,10 +23,10 @@ _METADATA: Json = {
 _TAG: Json = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": r"^[^,/\x00]*$"}
 _TAGS: Json = {"type": "array", "items": _TAG, "maxItems": MAX_TAGS}
 _ADDRESS: Json = {"type": "string", "oneOf": [{"format": "ipv4"}, {"format": "ipv6"}]}
-_IPV4: Json = {"type": "string", "format": "ipv4"}
-_IPV6: Json = {"type": "string", "format": "ipv6"}
-_DISK_CONFIG: Json = {"type": "string", "enum": ["AUTO", "MANUAL"]}
-_CERTIFICATES: Json = {
+IPV4: Json = {"type": "string", "format": "ipv4"}
+IPV6: Json = {"type": "string", "format": "ipv6"}
+DISK_CONFIG: Json = {"type": "string", "enum": ["AUTO", "MANUAL"]}
+CERTIFICATES: Json = {
     "type": ["array", "null"],
     "minItems": 1,
     "maxItems": 50,
@@ -95,18 +95,18 @@ def _or_word(networks: Json) -> Json:
     return {"oneOf": [networks, {"type": "string", "enum": ["none", "auto"]}]}
 
 
-_PERSONALITY: Json = {"type": "array", "items": closed({"path": types.STRING, "contents": types.STRING})}
+PERSONALITY: Json = {"type": "array", "items": closed({"path": types.STRING, "contents": types.STRING})}
 _SERVER_2_1: Json = {
     "name": types.NAME,
     "imageRef": {"oneOf": [_UUID, {"type": "string", "maxLength": 0}]},
     "flavorRef": {"type": ["string", "integer"], "minLength": 1},
     "adminPass": types.STRING,
-    "metadata": _METADATA,
+    "metadata": METADATA_ITEMS,
     "networks": _networks(types.STRING),
-    "OS-DCF:diskConfig": _DISK_CONFIG,
-    "accessIPv4": _IPV4,
-    "accessIPv6": _IPV6,
-    "personality": _PERSONALITY,
+    "OS-DCF:diskConfig": DISK_CONFIG,
+    "accessIPv4": IPV4,
+    "accessIPv6": IPV6,
+    "personality": PERSONALITY,
     "availability_zone": types.NAME,
     "block_device_mapping": {"type": "array", "items": closed(_OLD_DEVICE)},
     "block_device_mapping_v2": _devices(),
@@ -133,14 +133,14 @@ _SERVER_2_42: Json = {
 }
 _SERVER_2_52: Json = {**_SERVER_2_42, "tags": _TAGS}
 _SERVER_2_57: Json = {key: value for key, value in _SERVER_2_52.items() if key != "personality"}
-_SERVER_2_63: Json = {**_SERVER_2_57, "trusted_image_certificates": _CERTIFICATES}
+_SERVER_2_63: Json = {**_SERVER_2_57, "trusted_image_certificates": CERTIFICATES}
 _VOLUME_TYPE: Json = {"type": ["string", "null"], "maxLength": 255}
 _SERVER_2_67: Json = {
     **_SERVER_2_63,
     "block_device_mapping_v2": _devices(tag=_TAG, volume_type=_VOLUME_TYPE),
 }
 _SERVER_2_74: Json = {**_SERVER_2_67, "host": types.HOST, "hypervisor_hostname": types.HOST}
-_SERVER_2_90: Json = {**_SERVER_2_74, "hostname": _HOSTNAME}
+_SERVER_2_90: Json = {**_SERVER_2_74, "hostname": HOSTNAME}
 _SERVER_2_94: Json = {**_SERVER_2_90, "hostname": types.HOST}
 
 
@@ -175,9 +175,9 @@ CREATE = VersionedSchema(
 
 _UPDATE_2_1: Json = {
     "name": types.NAME,
-    "OS-DCF:diskConfig": _DISK_CONFIG,
-    "accessIPv4": _IPV4,
-    "accessIPv6": _IPV6,
+    "OS-DCF:diskConfig": DISK_CONFIG,
+    "accessIPv4": IPV4,
+    "accessIPv6": IPV6,
 }
 _UPDATE_2_19: Json = {**_UPDATE_2_1, "description": types.DESCRIPTION}
 
@@ -186,13 +186,13 @@ UPDATE = VersionedSchema(
     {
         (2, 1): wrapped("server", closed(_UPDATE_2_1)),
         (2, 19): wrapped("server", closed(_UPDATE_2_19)),
-        (2, 90): wrapped("server", closed({**_UPDATE_2_19, "hostname": _HOSTNAME})),
+        (2, 90): wrapped("server", closed({**_UPDATE_2_19, "hostname": HOSTNAME})),
         (2, 94): wrapped("server", closed({**_UPDATE_2_19, "hostname": types.HOST})),
     }
 )
-METADATA = Schema(wrapped("metadata", _METADATA))
+METADATA = Schema(wrapped("metadata", METADATA_ITEMS))
 METADATA_ITEM = Schema(
-    closed({"meta": {**_METADATA, "minProperties": 1, "maxProperties": 1}}, ("meta",)),
+    closed({"meta": {**METADATA_ITEMS, "minProperties": 1, "maxProperties": 1}}, ("meta",)),
 )
 SET_TAGS = Schema(wrapped("tags", _TAGS))
 

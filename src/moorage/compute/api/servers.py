@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-import string
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -14,6 +12,7 @@ from moorage.compute import servers as domain
 from moorage.compute.actions import Origin
 from moorage.compute.api import links, server_body, server_filters
 from moorage.compute.api.endpoint import RULE, is_admin
+from moorage.compute.api.passwords import password
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.server_views import ServerView
 from moorage.compute.creation import Order
@@ -27,8 +26,6 @@ from moorage.http.reply import Reply, no_content
 T = TypeVar("T")
 INDEX_ALL = f"{RULE}servers:index:get_all_tenants"
 DETAIL_ALL = f"{RULE}servers:detail:get_all_tenants"
-_PASSWORD_LETTERS = string.ascii_letters + string.digits
-_PASSWORD_LENGTH = 12
 
 
 def origin_of(call: Call) -> Origin:
@@ -114,12 +111,8 @@ def create(service: ComputeService, call: Call) -> Reply:
     if as_boolean(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": made.reservation_id})
     shown = ServerView(call).created(made.uuids[0], asked)
-    shown["adminPass"] = asked.get("adminPass") or _password()
+    shown["adminPass"] = asked.get("adminPass") or password()
     return Reply(202, {"server": shown}, headers={"location": shown["links"][0]["href"]})
-
-
-def _password() -> str:
-    return "".join(secrets.choice(_PASSWORD_LETTERS) for _ in range(_PASSWORD_LENGTH))
 
 
 def update(service: ComputeService, call: Call) -> Reply:

@@ -1,7 +1,8 @@
 """Delete: the server goes from its host, then its addresses and its claim, then its row is marked.
 
-It may come at any moment of a build. The build was cancelled in the transaction that enqueued this; what a
-conductor had under way for it then is waited for before the claim is dropped, so that nothing comes after.
+It may come at any moment of a build or a move. That was cancelled in the transaction that enqueued this; what
+a conductor had under way for it then is waited for before anything is dropped, so that nothing comes after.
+In mid-move both ends may have the server, so both are cleaned, one after the other.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from functools import partial
 import msgspec
 from sqlalchemy.engine import Connection
 
-from moorage.compute import servers
+from moorage.compute import migrations, servers
 from moorage.compute.fault import fault
+from moorage.compute.migrations import Migration
 from moorage.conductor import ledger
 from moorage.conductor.agents import Agents
 from moorage.conductor.hosts import Hosts
@@ -48,20 +50,38 @@ class Delete:
     def begin(self, batch: Sequence[Work]) -> None:
         with self._database.read() as connection:
             busy = ledger.under_way(connection, [work.server["id"] for work in batch])
+            moves = migrations.active_of(connection, [work.server["id"] for work in batch])
         for work in batch:
             if work.server["id"] in busy:
                 work.wait("begin", _LOOK_AGAIN_SECONDS)
-            else:
-                work.advance("destroy" if work.server["host"] else "release")
+                continue
+            move = moves.get(work.server["id"])
+            work.data["ends"] = _ends(work, move)
+            work.data["migration"] = None if move is None else move.uuid
+            work.advance("destroy" if work.data["ends"] else "release")
 
     def destroy(self, batch: Sequence[Work]) -> None:
         """A host that is down can't be asked: it cleans up by itself when it comes back."""
         up = self._hosts.up()
-        reachable = [work for work in batch if work.server["host"] in up]
+        reachable = [work for work in batch if _host(work) in up]
         for work in batch:
-            if work.server["host"] not in up:
-                work.advance("release")
-        self._agents.ask(reachable, "destroy", then="destroyed", payload=lambda _work: {})
+            if _host(work) not in up:
+                self._next_end(work)
+        self._agents.ask(
+            reachable,
+            "destroy",
+            then="destroyed",
+            payload=lambda _work: {},
+            host=_host,
+            node_uuid=lambda work: str(work.data["ends"][0][1]),
+        )
+
+    def _next_end(self, work: Work) -> None:
+        work.data["ends"] = work.data["ends"][1:]
+        if work.data["ends"]:
+            work.advance_to_task("destroy")
+        else:
+            work.advance("release")
 
     def destroyed(self, batch: Sequence[Work]) -> None:
         for work in batch:
@@ -70,7 +90,7 @@ class Delete:
                 if not self._agents.ask_again(work, "destroy"):
                     self.give_up(work, "the host did not answer")
             elif result["ok"]:
-                work.advance("release")
+                self._next_end(work)
             elif work.operation.tries < 5:
                 work.try_again("destroy", _RETRY_SECONDS)
             else:
@@ -89,10 +109,27 @@ class Delete:
                 for work in batch
             }
         )
-        self._placement.release([work.operation.server_uuid for work in batch])
+        consumers = [work.operation.server_uuid for work in batch]
+        self._placement.release(consumers + [work.data["migration"] for work in batch if _moving(work)])
         for work in batch:
             work.writes.append(partial(_mark_deleted, work.server["id"]))
             work.finish()
+
+
+def _ends(work: Work, move: Migration | None) -> list[tuple[str, str]]:
+    """Host and node of each place where the server may be."""
+    found = [(work.server["host"], work.server["node_uuid"])]
+    if move is not None:
+        found += [(move.source_host, move.source_node_uuid), (move.dest_host, move.dest_node_uuid)]
+    return [(host, node_uuid or "") for host, node_uuid in dict.fromkeys(found) if host]
+
+
+def _host(work: Work) -> str:
+    return str(work.data["ends"][0][0])
+
+
+def _moving(work: Work) -> bool:
+    return work.data.get("migration") is not None
 
 
 def _mark_deleted(server_id: int, connection: Connection) -> None:

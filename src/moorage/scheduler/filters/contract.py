@@ -17,6 +17,8 @@ class Kind(StrEnum):
     NO_HOST = "no_host"
     ALREADY_TRIED = "already_tried"
     NOT_THE_HOST_ASKED_FOR = "not_the_host_asked_for"
+    HOST_IT_LEAVES = "host_it_leaves"
+    OTHER_CELL = "other_cell"
     HOST_DOWN = "host_down"
     HOST_DISABLED = "host_disabled"
     TOO_MANY_SERVERS = "too_many_servers"
@@ -44,6 +46,8 @@ _SENTENCES = {
     Kind.NO_HOST: "no compute host owns this node",
     Kind.ALREADY_TRIED: "it failed this server before",
     Kind.NOT_THE_HOST_ASKED_FOR: "{subject} was asked for",
+    Kind.HOST_IT_LEAVES: "it is the host that the server shall leave",
+    Kind.OTHER_CELL: "it is in another cell than the server, which has its addresses in {subject}",
     Kind.HOST_DOWN: "its compute service is down",
     Kind.HOST_DISABLED: "its compute service is disabled",
     Kind.TOO_MANY_SERVERS: "it has {count} servers, {most} are allowed",

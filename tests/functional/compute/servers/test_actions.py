@@ -157,7 +157,7 @@ def test_force_delete(cloud: Cloud, running: str) -> None:
     ("body", "status"),
     [
         ({"pause": None}, 501),
-        ({"resize": {"flavorRef": "big"}}, 501),
+        ({"shelve": None}, 501),
         ({"resetNetwork": None}, 410),
         ({"addFloatingIp": {"address": "10.0.0.1"}}, 400),
         ({"os-fly": None}, 400),

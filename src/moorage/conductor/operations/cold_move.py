@@ -1,0 +1,146 @@
+"""Cold moves: a server is shut down, handed over to another host, and waits there to be confirmed.
+
+    … agree → hand_over (the source shuts it down) → bind → take_over (the destination starts it) → resized
+
+A resize is the same with another flavor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from moorage.compute import migrations, usage
+from moorage.compute.migrations import Status
+from moorage.compute.states import TaskState, VmState
+from moorage.conductor import ledger, server_spec
+from moorage.conductor.move import Move, destination
+from moorage.conductor.operations.moving import Moving
+from moorage.conductor.runner import Step
+from moorage.conductor.work import Work
+from moorage.core.clock import utcnow
+
+
+class ColdMove(Moving):
+    arrive_event = "compute_finish_resize"
+
+    def steps(self) -> dict[str, Step]:
+        return {
+            **super().steps(),
+            "hand_over": self.hand_over,
+            "handed_over": self.handed_over,
+            "take_over": self.take_over,
+            "taken_over": self.taken_over,
+        }
+
+    def depart(self, work: Work) -> None:
+        self.note(work, "compute_prep_resize", host=destination(work).host)
+        if "parcel" in work.data:  # an earlier destination failed; the source has done its part
+            work.advance("bind")
+            return
+        work.data["asked_source"] = True
+        work.changes["task_state"] = TaskState.RESIZE_MIGRATING.value
+        self.record(work, Status.MIGRATING)
+        work.advance_to_task("hand_over")
+
+    def stopped_at_source(self, work: Work) -> bool:
+        return "asked_source" in work.data
+
+    def hand_over(self, batch: Sequence[Work]) -> None:
+        self.ask(
+            batch,
+            "hand_over",
+            then="handed_over",
+            end=lambda work: Move.of(work).source,
+            down=lambda work: self.stay(work, "hand_over", "its host went down"),
+        )
+
+    def handed_over(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            source = Move.of(work).source
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "hand_over", source):
+                    self.stay(work, "hand_over", "its host did not answer")
+            elif result["ok"]:
+                work.data["parcel"] = result["facts"]["parcel"]
+                work.changes["task_state"] = TaskState.RESIZE_MIGRATED.value
+                self.record(work, Status.POST_MIGRATING)
+                self.note(work, "compute_resize_instance", host=source.host)
+                work.advance("bind")
+            else:
+                self.stay(work, "hand_over", result["error"])
+
+    def arrive(self, work: Work) -> None:
+        work.changes["task_state"] = TaskState.RESIZE_FINISH.value
+        work.advance_to_task("take_over")
+
+    def take_over(self, batch: Sequence[Work]) -> None:
+        self.ask(
+            batch,
+            "take_over",
+            then="taken_over",
+            end=destination,
+            down=lambda work: self.try_elsewhere(work, "take_over", "the host went down", allowed=True),
+            payload=arrival,
+        )
+
+    def taken_over(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "take_over", destination(work)):
+                    self.try_elsewhere(work, "take_over", "the host did not answer", allowed=True)
+            elif result["ok"]:
+                self._arrived(work, result)
+            else:
+                self.try_elsewhere(
+                    work, "take_over", result["error"], allowed=bool(result["retry_elsewhere"])
+                )
+
+    def _arrived(self, work: Work, result: dict[str, Any]) -> None:
+        move, end = Move.of(work), destination(work)
+        work.changes |= {
+            **end.as_columns(),
+            "flavor": move.flavor,
+            "flavorid": move.flavor["id"],
+            "vm_state": VmState.RESIZED.value,
+            "task_state": None,
+            "power_state": result["facts"]["power_state"],
+            "launched_at": utcnow(),
+            "progress": 100,
+            "fault": None,
+        }
+        self.record(work, Status.FINISHED)
+        self.note(work, self.arrive_event, host=end.host)
+        work.writes.append(partial(_settle_quota, work.server["project_id"], move))
+        if self._tools.confirm_window > 0:
+            work.writes.append(partial(_confirm_later, work, self._tools.confirm_window))
+        work.finish()
+
+
+def arrival(work: Work) -> dict[str, Any]:
+    """What the destination is told: the server as it shall be there, and what its source gave along."""
+    move = Move.of(work)
+    spec = server_spec.of(
+        work.server, node_uuid=destination(work).node_uuid, flavor=move.flavor, power_on=move.runs
+    )
+    return {"spec": spec, "parcel": work.data["parcel"]}
+
+
+def _settle_quota(project_id: str, move: Move, connection: Connection) -> None:
+    usage.resized(connection, project_id, move.old_flavor, move.flavor, move.reserved)
+    migrations.change(connection, move.migration_id, reserved={})
+
+
+def _confirm_later(work: Work, seconds: int, connection: Connection) -> None:
+    """Nobody has to ask: the ledger comes back to it in time, unless somebody decides before."""
+    move = msgspec.structs.replace(Move.of(work), reserved={})
+    due_at = utcnow() + timedelta(seconds=seconds)
+    data = {"move": msgspec.to_builtins(move)}
+    ledger.enqueue(connection, work.server["id"], "confirm_resize", data, due_at=due_at)

@@ -1,0 +1,69 @@
+"""Confirm a move: what was kept at the source is given up.
+
+begin → leave (the source destroys its copy) → left → done
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.compute.migrations import Status
+from moorage.compute.states import PowerNumber, TaskState, VmState
+from moorage.conductor.move import Move
+from moorage.conductor.operations.moving import Moving
+from moorage.conductor.runner import Step
+from moorage.conductor.work import Work
+
+
+class ConfirmResize(Moving):
+    def steps(self) -> dict[str, Step]:
+        return {"begin": self.begin, "leave": self.leave, "left": self.left, "release": self.release}
+
+    def begin(self, batch: Sequence[Work]) -> None:
+        """Once this is written down, nobody can revert any more; before that, nothing is done."""
+        for work in batch:
+            work.changes["task_state"] = TaskState.RESIZE_CONFIRMING.value
+            self.record(work, Status.CONFIRMING)
+            work.advance("leave")
+
+    def leave(self, batch: Sequence[Work]) -> None:
+        """A source that is down cleans up by itself when it comes back."""
+        self.ask(
+            batch,
+            "destroy",
+            then="left",
+            end=lambda work: Move.of(work).source,
+            down=lambda work: work.advance("release"),
+        )
+
+    def left(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "leave", Move.of(work).source):
+                    work.advance("release")
+            elif result["ok"]:
+                work.advance("release")
+            elif work.operation.tries < 5:
+                work.try_again("leave", 2.0)
+            else:
+                self.give_up(work, result["error"])
+
+    def release(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            self._tools.both_ends.let_go(Move.of(work).migration_uuid)
+            shut_down = work.server["power_state"] == PowerNumber.SHUT_DOWN
+            work.changes |= {
+                "vm_state": (VmState.STOPPED if shut_down else VmState.ACTIVE).value,
+                "task_state": None,
+            }
+            self.record(work, Status.CONFIRMED)
+            self.note(work, "compute_confirm_resize", host=Move.of(work).source.host)
+            work.finish()
+
+    def give_up(self, work: Work, error: str) -> None:
+        """It can be confirmed again, or reverted."""
+        work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
+        work.writes = []
+        self.record(work, Status.FINISHED)
+        work.fail(error)

@@ -1,0 +1,81 @@
+"""Evacuate: a server whose host is dead is made anew on another one.
+
+    … agree → bind → spawn → spawned → the dead host is told, if it ever listens again
+
+The hosts share no storage, so the server starts from its image.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from moorage.compute.migrations import Status
+from moorage.compute.states import TaskState, VmState
+from moorage.conductor import server_spec
+from moorage.conductor.move import Move, destination
+from moorage.conductor.operations.moving import Moving
+from moorage.conductor.runner import Step
+from moorage.conductor.work import Work
+from moorage.core.clock import utcnow
+
+LOG = logging.getLogger(__name__)
+
+
+class Evacuate(Moving):
+    arrive_event = "compute_rebuild_instance"
+
+    def steps(self) -> dict[str, Step]:
+        return {**super().steps(), "spawn": self.spawn, "spawned": self.spawned, "release": self.release}
+
+    def depart(self, work: Work) -> None:
+        work.advance("bind")
+
+    def arrive(self, work: Work) -> None:
+        work.changes["task_state"] = TaskState.REBUILD_SPAWNING.value
+        work.advance_to_task("spawn")
+
+    def spawn(self, batch: Sequence[Work]) -> None:
+        self.ask(
+            batch,
+            "spawn",
+            then="spawned",
+            end=destination,
+            down=lambda work: self.try_elsewhere(work, "spawn", "the host went down", allowed=True),
+            payload=lambda work: server_spec.of(
+                work.server, node_uuid=destination(work).node_uuid, power_on=Move.of(work).runs
+            ),
+        )
+
+    def spawned(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "spawn", destination(work)):
+                    self.try_elsewhere(work, "spawn", "the host did not answer", allowed=True)
+            elif result["ok"]:
+                self._arrived(work, result)
+            else:
+                self.try_elsewhere(work, "spawn", result["error"], allowed=bool(result["retry_elsewhere"]))
+
+    def _arrived(self, work: Work, result: dict[str, Any]) -> None:
+        """From here on the server is at its destination, and what the source still has is a stray."""
+        runs = Move.of(work).runs
+        work.changes |= {
+            **destination(work).as_columns(),
+            "vm_state": (VmState.ACTIVE if runs else VmState.STOPPED).value,
+            "power_state": result["facts"]["power_state"],
+            "launched_at": utcnow(),
+            "fault": None,
+        }
+        self.note(work, self.arrive_event, host=destination(work).host)
+        work.advance("release")
+
+    def release(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            self._tools.both_ends.let_go(Move.of(work).migration_uuid)
+            self._agents.discard(work, Move.of(work).source.host)
+            work.changes["task_state"] = None
+            self.record(work, Status.DONE)
+            work.finish()

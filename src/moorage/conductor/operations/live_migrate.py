@@ -1,0 +1,201 @@
+"""Live migration: a server moves while it runs.
+
+    … agree → expect (the destination prepares) → migrate (the source sends it there) → bind → take_over
+    → leave (the source forgets it) → done
+
+An administrator may wish to abort it, until the source has sent it, or to hurry. The wish is in the
+migration's row; whoever works on the operation sees it at the next step, or tells the source at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.bus.contract import ABORT, HURRY
+from moorage.compute import migrations
+from moorage.compute.migrations import Status, Wish
+from moorage.compute.states import VmState
+from moorage.conductor import server_spec
+from moorage.conductor.move import Move, destination
+from moorage.conductor.operations.cold_move import arrival
+from moorage.conductor.operations.moving import Moving
+from moorage.conductor.runner import Step
+from moorage.conductor.work import Work
+
+_LOOK_SECONDS = 5.0
+"""So often a migration that is under way is looked at for wishes, at the latest."""
+_SIGNALS = {Wish.ABORT: ABORT, Wish.HURRY: HURRY}
+_ABORTED = "the live migration was aborted"
+
+
+class LiveMigrate(Moving):
+    arrive_event = "compute_live_migration"
+    placed_status = Status.PREPARING
+
+    def steps(self) -> dict[str, Step]:
+        return {
+            **super().steps(),
+            "expect": self.expect,
+            "expected": self.expected,
+            "migrate": self.migrate,
+            "migrated": self.migrated,
+            "take_over": self.take_over,
+            "taken_over": self.taken_over,
+            "leave": self.leave,
+            "left": self.left,
+            "release": self.release,
+        }
+
+    def depart(self, work: Work) -> None:
+        if self._aborted(work):
+            self._abort(work)
+        else:
+            work.advance_to_task("expect")
+
+    def stopped_at_source(self, work: Work) -> bool:
+        return "parcel" in work.data
+
+    # ------------------------------------------------------------ the destination prepares
+
+    def expect(self, batch: Sequence[Work]) -> None:
+        self.ask(
+            batch,
+            "expect",
+            then="expected",
+            end=destination,
+            down=lambda work: self.try_elsewhere(work, "expect", "the host went down", allowed=True),
+            payload=lambda work: {"spec": server_spec.of(work.server, node_uuid=destination(work).node_uuid)},
+        )
+
+    def expected(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "expect", destination(work)):
+                    self.try_elsewhere(work, "expect", "the host did not answer", allowed=True)
+            elif not result["ok"]:
+                self.try_elsewhere(work, "expect", result["error"], allowed=bool(result["retry_elsewhere"]))
+            elif self._aborted(work):
+                self._abort(work)
+            else:
+                work.data["ticket"] = result["facts"]["parcel"]
+                self.record(work, Status.RUNNING)
+                work.advance_to_task("migrate")
+
+    # ------------------------------------------------------------ the source sends it
+
+    def migrate(self, batch: Sequence[Work]) -> None:
+        self.ask(
+            batch,
+            "live_migrate",
+            then="migrated",
+            end=lambda work: Move.of(work).source,
+            down=lambda work: self.stay(work, "live_migrate", "its host went down"),
+            payload=lambda work: {"destination": work.data["ticket"]},
+        )
+        for work in batch:
+            if work.operation.step == "migrated":
+                self._tell_wish(work)
+                work.wait("migrated", _LOOK_SECONDS)
+
+    def migrated(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            source = Move.of(work).source
+            result = work.take_result()
+            if result is None:
+                self._not_yet(work)
+            elif result["ok"]:
+                work.data["parcel"] = result["facts"]["parcel"]
+                self.record(work, Status.POST_MIGRATING)
+                self.note(work, "compute_live_migration", host=source.host)
+                work.advance("bind")
+            else:
+                work.data["aborted"] = self._aborted(work)
+                self.stay(work, "live_migrate", result["error"])
+
+    def _not_yet(self, work: Work) -> None:
+        """It may take its time; once in a while the source is asked again, in case it forgot."""
+        if Move.of(work).source.host not in self._tools.hosts.up():
+            self.stay(work, "live_migrate", "its host went down")
+            return
+        self._tell_wish(work)
+        work.data["looks"] = work.data.get("looks", 0) + 1
+        work.wait("migrate" if work.data["looks"] % 6 == 0 else "migrated", _LOOK_SECONDS)
+
+    # ------------------------------------------------------------ the destination has it
+
+    def arrive(self, work: Work) -> None:
+        work.advance_to_task("take_over")
+
+    def take_over(self, batch: Sequence[Work]) -> None:
+        self.ask(
+            batch,
+            "take_over",
+            then="taken_over",
+            end=destination,
+            down=lambda work: self.stay(work, "take_over", "the host went down"),
+            payload=arrival,
+        )
+
+    def taken_over(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "take_over", destination(work)):
+                    self.stay(work, "take_over", "the host did not answer")
+            elif result["ok"]:
+                work.changes |= {
+                    **destination(work).as_columns(),
+                    "power_state": result["facts"]["power_state"],
+                }
+                work.advance_to_task("leave")
+            else:
+                self.stay(work, "take_over", result["error"])
+
+    # ------------------------------------------------------------ the source forgets it
+
+    def leave(self, batch: Sequence[Work]) -> None:
+        self.ask(
+            batch,
+            "destroy",
+            then="left",
+            end=lambda work: Move.of(work).source,
+            down=lambda work: work.advance("release"),
+        )
+
+    def left(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "leave", Move.of(work).source):
+                    work.advance("release")
+            elif not result["ok"] and work.operation.tries < 5:
+                work.try_again("leave", 2.0)
+            else:  # what a source can't destroy is a stray from now on, and found as one
+                work.advance("release")
+
+    def release(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            self._tools.both_ends.let_go(Move.of(work).migration_uuid)
+            work.changes |= {"vm_state": VmState.ACTIVE.value, "task_state": None}
+            self.record(work, Status.COMPLETED)
+            self.note(work, "compute_post_live_migration_at_destination", host=work.server["host"])
+            work.finish()
+
+    # ------------------------------------------------------------ wishes
+
+    def _wish(self, work: Work) -> str | None:
+        with self._tools.database.read() as connection:
+            return migrations.wish_of(connection, Move.of(work).migration_id)
+
+    def _aborted(self, work: Work) -> bool:
+        return self._wish(work) == Wish.ABORT
+
+    def _abort(self, work: Work) -> None:
+        work.data["aborted"] = True
+        self.stay(work, "live_migrate", _ABORTED)
+
+    def _tell_wish(self, work: Work) -> None:
+        wish = self._wish(work)
+        if wish is not None:
+            self._agents.signal(work, Move.of(work).source.host, _SIGNALS[Wish(wish)])

@@ -1,0 +1,304 @@
+"""What all moves of servers have in common.
+
+    schedule (a host; both ends' allocations) → agree (server groups) → … → the server is there
+                ↑                                                      ↓ if the destination fails it
+             retreat (as before: allocations, ports, group) ← cleaned ← clean (nothing is left there)
+                ↓ if no other host may be tried
+             restore (the server runs again where it was) → over
+
+Until the destination has the server, the server's row says that it is at its source. Who resumes after a
+crash finds in Placement whether the last claim came true, and gives it back before it decides again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sqlalchemy.engine import Connection
+
+from moorage.compute import actions, migrations, traces, usage
+from moorage.compute.actions import Event
+from moorage.compute.fault import fault
+from moorage.compute.migrations import Status
+from moorage.compute.states import VmState
+from moorage.conductor import groups, server_ports
+from moorage.conductor.agents import Agents
+from moorage.conductor.both_ends import BothEnds
+from moorage.conductor.deciding import NoHost
+from moorage.conductor.hosts import Hosts
+from moorage.conductor.move import End, Move, destination
+from moorage.conductor.placing import Placer
+from moorage.conductor.runner import Step
+from moorage.conductor.work import Work
+from moorage.db.database import Database
+from moorage.network.contract import Binding, Network, NetworkError
+
+_MOST_CLEANINGS = 5
+_CLEAN_AGAIN_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What moves are made with."""
+
+    database: Database
+    placer: Placer
+    agents: Agents
+    hosts: Hosts
+    network: Network
+    both_ends: BothEnds
+    max_attempts: int
+    confirm_window: int = 0
+    """Seconds after which a resize is confirmed by itself; 0 for never."""
+
+
+class Moving:
+    """The steps around a move; each kind of move adds those in between."""
+
+    arrive_event = "compute_finish_move"
+    """What instance actions call the work of the destination."""
+    placed_status = Status.PRE_MIGRATING
+    """What the migration is once it has a destination."""
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+        self._agents = tools.agents
+
+    def steps(self) -> dict[str, Step]:
+        return {
+            "begin": self.begin,
+            "schedule": self.schedule,
+            "agree": self.agree,
+            "bind": self.bind,
+            "clean": self.clean,
+            "cleaned": self.cleaned,
+            "retreat": self.retreat,
+            "restore": self.restore,
+            "restored": self.restored,
+        }
+
+    # ------------------------------------------------------------ what each kind says
+
+    def begin(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            work.advance("schedule")
+
+    def depart(self, work: Work) -> None:
+        """A destination is found, and agreed to: go on."""
+        raise NotImplementedError
+
+    def arrive(self, work: Work) -> None:
+        """The ports are bound to the destination: go on."""
+        raise NotImplementedError
+
+    def stopped_at_source(self, work: Work) -> bool:
+        """Whether the server may have been shut down there on behalf of the move."""
+        return False
+
+    # ------------------------------------------------------------ finding a place
+
+    def schedule(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            self._tools.both_ends.give_back(work.server, Move.of(work).migration_uuid)
+        for work, decision in zip(batch, self._tools.placer.place_moves(batch), strict=True):
+            if isinstance(decision, NoHost):
+                work.data["last_error"] = decision.sentence
+                self.note(work, "conductor_schedule_move", decision.sentence)
+                work.advance_to_task("restore")
+                continue
+            work.data["placed"] = decision
+            work.data["decided_at"] = work.operation.attempt
+            work.data.setdefault("tried_nodes", []).append(decision["node_uuid"])
+            self.record(work, self.placed_status, destination(work))
+            work.advance("agree")
+
+    def agree(self, batch: Sequence[Work]) -> None:
+        refused = groups.refused(self._tools.database, batch)
+        for work in batch:
+            if work.operation.id in refused:
+                self._keep_attempt(work, "agree", "refused", "other members of its group were quicker")
+                work.advance("retreat")
+            else:
+                self.depart(work)
+
+    def bind(self, batch: Sequence[Work]) -> None:
+        """Its ports follow the server to its destination, which is in the same cell."""
+        bindings = [
+            Binding(work.server["uuid"], server_ports.of(work), destination(work).host, cell_of(work))
+            for work in batch
+        ]
+        for work, ports in zip(batch, self._tools.network.bind(bindings), strict=True):
+            if isinstance(ports, NetworkError):
+                self.try_elsewhere(work, "bind", str(ports), allowed=ports.retry_elsewhere)
+                continue
+            server_ports.keep(work, ports)
+            work.changes["addresses"] = server_ports.addresses(ports)
+            self.arrive(work)
+
+    # ------------------------------------------------------------ asking the hosts
+
+    def ask(
+        self,
+        batch: Sequence[Work],
+        kind: str,
+        *,
+        then: str,
+        end: Callable[[Work], End],
+        down: Callable[[Work], None],
+        payload: Callable[[Work], dict[str, Any]] = lambda _work: {},
+    ) -> None:
+        """Give the host at one end a task; `down` says what to do if that host is not alive."""
+        up = self._tools.hosts.up()
+        for work in batch:
+            if end(work).host not in up:
+                down(work)
+        self._agents.ask(
+            [work for work in batch if end(work).host in up],
+            kind,
+            then=then,
+            payload=payload,
+            host=lambda work: end(work).host,
+            node_uuid=lambda work: end(work).node_uuid,
+        )
+
+    def no_answer(self, work: Work, asked: str, end: End) -> bool:
+        """The deadline passed: True if the host lives and is asked again."""
+        return end.host in self._tools.hosts.up() and self._agents.ask_again(work, asked)
+
+    # ------------------------------------------------------------ going back
+
+    def try_elsewhere(self, work: Work, step: str, error: str, *, allowed: bool) -> None:
+        """The destination failed the server: clean up there, and take the next one if there may be one."""
+        self.note(work, self.arrive_event, error, host=destination(work).host)
+        self._keep_attempt(work, step, "failed", error)
+        failures = [one for one in work.data[traces.ATTEMPTS] if one["outcome"] == "failed"]
+        if not allowed or len(failures) >= self._tools.max_attempts:
+            work.data["last_error"] = error
+        work.advance_to_task("clean")
+
+    def stay(self, work: Work, step: str, error: str) -> None:
+        """The source failed, or the move was called off: clean up at the destination, and that is it."""
+        self.note(work, self.arrive_event, error, host=Move.of(work).source.host)
+        self._keep_attempt(work, step, "failed", error)
+        work.data["last_error"] = error
+        work.advance_to_task("clean")
+
+    def clean(self, batch: Sequence[Work]) -> None:
+        """A destination that is down cleans up by itself when it comes back."""
+        self.ask(batch, "destroy", then="cleaned", end=destination, down=lambda work: work.advance("retreat"))
+
+    def cleaned(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "clean", destination(work)):
+                    work.advance("retreat")
+            elif not result["ok"] and work.operation.tries < _MOST_CLEANINGS:
+                work.try_again("clean", _CLEAN_AGAIN_SECONDS)
+            else:
+                work.advance("retreat")
+
+    def retreat(self, batch: Sequence[Work]) -> None:
+        """Everything is the source's again."""
+        for work in batch:
+            move = Move.of(work)
+            self._tools.both_ends.give_back(work.server, move.migration_uuid)
+            self.bind_to(work, move.source.host, cell_of(work))
+            stay = partial(stay_in_group, work.server["id"], move.source.node_uuid)
+            work.writes.append(stay)
+            if "last_error" in work.data:
+                work.advance_to_task("restore")
+            else:
+                work.operation.attempt += 1
+                work.advance("schedule")
+
+    def bind_to(self, work: Work, host: str, cell: str) -> None:
+        """Have the ports follow the server back."""
+        binding = Binding(work.server["uuid"], server_ports.of(work), host, cell)
+        (ports,) = self._tools.network.bind([binding])
+        if isinstance(ports, NetworkError):
+            raise ports
+        server_ports.keep(work, ports)
+        work.changes["addresses"] = server_ports.addresses(ports)
+
+    def restore(self, batch: Sequence[Work]) -> None:
+        stopped = []
+        for work in batch:
+            if self._has_to_start(work):
+                stopped.append(work)
+            else:
+                self.over(work)
+        self.ask(stopped, "start", then="restored", end=lambda work: Move.of(work).source, down=self.over)
+
+    def _has_to_start(self, work: Work) -> bool:
+        return self.stopped_at_source(work) and Move.of(work).old_state == VmState.ACTIVE
+
+    def restored(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "restore", Move.of(work).source):
+                    self.over(work)
+            elif result["ok"]:
+                work.changes["power_state"] = result["facts"]["power_state"]
+                self.over(work)
+            elif work.operation.tries < _MOST_CLEANINGS:
+                work.operation.attempt += 1
+                work.try_again("restore", _CLEAN_AGAIN_SECONDS)
+            else:
+                self.give_up(work, f"it did not start again at its host: {result['error']}")
+
+    def over(self, work: Work) -> None:
+        """The move has failed, the server is as it was; its action and its trace say why."""
+        move = Move.of(work)
+        error = work.data["last_error"]
+        status = Status.CANCELLED if work.data.get("aborted") else Status.ERROR
+        self.record(work, status)
+        work.writes.append(partial(return_quota, work.server["project_id"], move))
+        work.changes |= {"vm_state": move.old_state, "task_state": None, "fault": fault(error)}
+        work.fail(error)
+
+    def give_up(self, work: Work, error: str) -> None:
+        """The migration stays active: what it holds at either end is left for a delete, or a reset."""
+        work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
+        work.fail(error)
+
+    # ------------------------------------------------------------ what is written down
+
+    def record(self, work: Work, status: Status, end: End | None = None) -> None:
+        """Say in the migration how far it is, and where it goes."""
+        columns: dict[str, Any] = {}
+        if end is not None:
+            address = work.data["placed"].get("address")
+            columns = {
+                "dest_host": end.host,
+                "dest_node": end.node,
+                "dest_node_uuid": end.node_uuid,
+                "dest_address": address,
+            }
+        migration_id = Move.of(work).migration_id
+        work.writes.append(lambda connection: migrations.change(connection, migration_id, status, **columns))
+
+    def note(self, work: Work, event: str, error: str | None = None, host: str | None = None) -> None:
+        work.write_together(actions.add_events, Event(work.operation.action_id, event, host, error))
+
+    def _keep_attempt(self, work: Work, step: str, outcome: str, detail: str) -> None:
+        decided_at = work.data.get("decided_at", work.operation.attempt)
+        record = traces.attempt_record(decided_at, step, outcome, detail)
+        work.data.setdefault(traces.ATTEMPTS, []).append(record)
+
+
+def cell_of(work: Work) -> str:
+    return str(work.data["placed"]["cell"])
+
+
+def stay_in_group(server_id: int, node_uuid: str, connection: Connection) -> None:
+    groups.stay(connection, server_id, node_uuid)
+
+
+def return_quota(project_id: str, move: Move, connection: Connection) -> None:
+    usage.resized(connection, project_id, move.old_flavor, move.old_flavor, move.reserved)
+    migrations.change(connection, move.migration_id, reserved={})

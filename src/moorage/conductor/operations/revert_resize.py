@@ -1,0 +1,82 @@
+"""Revert a move: the server is given up at its destination, and runs again where it came from.
+
+begin → clean (the destination destroys it) → cleaned → retreat (allocations, ports, group)
+→ restore (the source starts it) → restored → done
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from sqlalchemy.engine import Connection
+
+from moorage.compute import migrations, usage
+from moorage.compute.migrations import Status
+from moorage.compute.states import PowerNumber, VmState
+from moorage.conductor.move import Move
+from moorage.conductor.operations.moving import Moving
+from moorage.conductor.work import Work
+
+
+class RevertResize(Moving):
+    """As going back in mid-move, only that it is what was asked for."""
+
+    def begin(self, batch: Sequence[Work]) -> None:
+        """Nothing is destroyed before it is certain that the source is there to go on."""
+        sources = {Move.of(work).source.node_uuid for work in batch}
+        states = self._tools.hosts.states(sources)
+        for work in batch:
+            state = states.get(Move.of(work).source.node_uuid)
+            if state is None or not state.up:
+                self.give_up(work, "the host that it came from is down")
+                continue
+            work.data["move"]["source"]["zone"] = state.zone
+            work.data["placed"] = {
+                "host": work.server["host"],
+                "node": work.server["node"],
+                "node_uuid": work.server["node_uuid"],
+                "zone": work.server["availability_zone"],
+                "cell": state.cell,
+            }
+            work.data["last_error"] = ""
+            work.advance("clean")
+
+    def stopped_at_source(self, work: Work) -> bool:
+        return True
+
+    def over(self, work: Work) -> None:
+        move = Move.of(work)
+        power = PowerNumber.RUNNING if move.old_state == VmState.ACTIVE else PowerNumber.SHUT_DOWN
+        work.changes |= {
+            **move.source.as_columns(),
+            "flavor": move.old_flavor,
+            "flavorid": move.old_flavor["id"],
+            "vm_state": move.old_state,
+            "task_state": None,
+            "power_state": power,
+        }
+        self.record(work, Status.REVERTED)
+        self.note(work, "compute_finish_revert_resize", host=move.source.host)
+        work.writes.append(partial(_settle_quota, work.server["project_id"], move))
+        work.finish()
+
+    def give_up(self, work: Work, error: str) -> None:
+        """Before anything was destroyed it can be asked again; later an administrator has to look."""
+        if work.operation.step == "begin":
+            work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
+            work.writes = [partial(_free_quota, work.server["project_id"], Move.of(work))]
+            self.record(work, Status.FINISHED)
+            work.fail(error)
+        else:
+            super().give_up(work, error)
+
+
+def _settle_quota(project_id: str, move: Move, connection: Connection) -> None:
+    usage.resized(connection, project_id, move.flavor, move.old_flavor, move.reserved)
+    migrations.change(connection, move.migration_id, reserved={})
+
+
+def _free_quota(project_id: str, move: Move, connection: Connection) -> None:
+    usage.resized(connection, project_id, move.flavor, move.flavor, move.reserved)
+    migrations.change(connection, move.migration_id, reserved={})

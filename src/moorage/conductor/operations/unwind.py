@@ -1,0 +1,55 @@
+"""Unwind: an administrator has reset a server in mid-move, so what the other end has of it must go.
+
+    begin → clean (the other end destroys it) → cleaned → retreat (allocations, ports) → restore → restored
+
+The server stays at the end where its row says that it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from moorage.compute.migrations import Status
+from moorage.conductor import ledger
+from moorage.conductor.move import Move
+from moorage.conductor.operations.moving import Moving, return_quota, stay_in_group
+from moorage.conductor.work import Work
+
+_LOOK_AGAIN_SECONDS = 0.5
+
+
+class Unwind(Moving):
+    def begin(self, batch: Sequence[Work]) -> None:
+        """Whoever was at the move may still have something under way."""
+        with self._tools.database.read() as connection:
+            busy = ledger.under_way(connection, [work.server["id"] for work in batch])
+        for work in batch:
+            if work.server["id"] in busy:
+                work.wait("begin", _LOOK_AGAIN_SECONDS)
+            else:
+                work.advance("clean" if work.data.get("placed") else "retreat")
+
+    def retreat(self, batch: Sequence[Work]) -> None:
+        states = self._tools.hosts.states({work.server["node_uuid"] for work in batch})
+        for work in batch:
+            move = Move.of(work)
+            if work.server["host"] == move.source.host:
+                self._tools.both_ends.give_back(work.server, move.migration_uuid)
+            else:
+                self._tools.both_ends.let_go(move.migration_uuid)
+            state = states.get(work.server["node_uuid"])
+            if state is not None:
+                self.bind_to(work, state.host, state.cell)
+            work.writes.append(partial(stay_in_group, work.server["id"], work.server["node_uuid"]))
+            work.advance_to_task("restore")
+
+    def stopped_at_source(self, work: Work) -> bool:
+        return bool(work.server["host"] == Move.of(work).source.host)
+
+    def over(self, work: Work) -> None:
+        move = Move.of(work)
+        self.record(work, Status.ERROR)
+        work.writes.append(partial(return_quota, work.server["project_id"], move))
+        work.changes |= {"task_state": None}
+        work.finish()

@@ -1,0 +1,36 @@
+"""The ports of a server, as its row keeps them: with the server, since a later delete needs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from moorage.conductor.work import Work
+from moorage.network.contract import PortRecord
+
+
+def of(work: Work) -> list[PortRecord]:
+    kept = work.changes.get("request", work.server["request"]).get("ports", [])
+    return [msgspec.convert(port, PortRecord) for port in kept]
+
+
+def keep(work: Work, ports: list[PortRecord]) -> None:
+    request = work.changes.get("request", work.server["request"])
+    work.changes["request"] = {**request, "ports": msgspec.to_builtins(ports)}
+
+
+def addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:
+    """As the API shows them: by the network's name."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for port in ports:
+        for address in port.addresses:
+            found.setdefault(port.network_name, []).append(
+                {
+                    "version": 6 if ":" in address else 4,
+                    "addr": address,
+                    "OS-EXT-IPS:type": "fixed",
+                    "OS-EXT-IPS-MAC:mac_addr": port.mac,
+                }
+            )
+    return found

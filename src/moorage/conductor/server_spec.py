@@ -1,0 +1,26 @@
+"""What an agent is told of a server: a `ServerSpec` in plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def of(server: Mapping[str, Any], **differences: Any) -> dict[str, Any]:
+    """The server's row, with what is different where it goes."""
+    return {
+        "uuid": server["uuid"],
+        "name": server["name"],
+        "project_id": server["project_id"],
+        "user_id": server["user_id"],
+        "node_uuid": server["node_uuid"],
+        "flavor": server["flavor"],
+        "image": server["request"].get("image"),
+        "network": server["request"].get("ports", []),
+        "metadata": server["metadata"],
+        "user_data": server["user_data"],
+        "key_name": server["key_name"],
+        "public_key": server["request"].get("public_key"),
+        "config_drive": server["config_drive"],
+        **differences,
+    }

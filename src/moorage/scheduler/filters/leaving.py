@@ -1,0 +1,23 @@
+"""A server that is moved goes to another host, in the cell that it has its addresses in."""
+
+from __future__ import annotations
+
+from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import Request
+
+_LEAVES = Reason(Kind.HOST_IT_LEAVES)
+
+
+class LeavingFilter:
+    name = "leaving"
+
+    def applies(self, request: Request) -> bool:
+        return request.leaves is not None
+
+    def objection(self, host: HostState, request: Request) -> Reason | None:
+        if host.host == request.leaves:
+            return _LEAVES
+        if request.cell is not None and host.cell != request.cell:
+            return Reason(Kind.OTHER_CELL, request.cell)
+        return None

@@ -1,0 +1,116 @@
+"""A cloud in which servers move: what a test asks of it, and how it checks the books of both ends."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from moorage.drivers.fake_servers import FakeServer
+from moorage.placement.client.local import LocalPlacement
+from tests.functional.conductor.conftest import Yard
+from tests.support.processes import wait_until
+
+
+class Harbour:
+    def __init__(self, cloud: Yard, directory: Path) -> None:
+        self.cloud = cloud
+        self._agents = directory / "agents" / "agents"
+
+    # ------------------------------------------------------------ as a user
+
+    def running(self, **fields: Any) -> str:
+        """A server that is active."""
+        (uuid,) = self.cloud.boot(**fields)
+        (server,) = self.cloud.await_status([uuid], "ACTIVE", "ERROR")
+        assert server["status"] == "ACTIVE", server
+        self.cloud.await_rest()
+        return uuid
+
+    def act(self, uuid: str, body: dict[str, Any], *, version: str = "2.96", status: int = 202) -> Any:
+        reply = self.cloud.api.simulate_post(
+            f"/v2.1/servers/{uuid}/action",
+            json=body,
+            headers={"openstack-api-version": f"compute {version}"},
+        )
+        assert reply.status_code == status, reply.text
+        return reply.json if reply.content else None
+
+    def refused(self, uuid: str, body: dict[str, Any], status: int, *, version: str = "2.96") -> str:
+        (fault,) = self.act(uuid, body, version=version, status=status).values()
+        return str(fault["message"])
+
+    def settled(self, uuid: str, *statuses: str) -> Any:
+        """The server once nothing is being done to it any more, which must be in one of these."""
+        self.cloud.await_rest()
+        server = self.cloud.server(uuid)
+        assert server["status"] in statuses, server
+        assert server["OS-EXT-STS:task_state"] is None
+        return server
+
+    def host_of(self, uuid: str) -> str:
+        return str(self.cloud.server(uuid)["OS-EXT-SRV-ATTR:host"])
+
+    def set_service(self, host: str, **fields: Any) -> None:
+        (service,) = [
+            found
+            for found in self.cloud.get("/v2.1/os-services?binary=nova-compute")["services"]
+            if found["host"] == host
+        ]
+        reply = self.cloud.api.simulate_put(f"/v2.1/os-services/{service['id']}", json=fields)
+        assert reply.status_code == 200, reply.text
+
+    def die(self, host: str) -> None:
+        """An operator says that the host is dead, which it need not be."""
+        self.set_service(host, forced_down=True)
+
+    def migrations(self, uuid: str) -> list[Any]:
+        """The newest first."""
+        return list(self.cloud.get(f"/v2.1/os-migrations?instance_uuid={uuid}")["migrations"])
+
+    def last_error(self, uuid: str) -> str:
+        """Why the last thing that was asked of the server failed."""
+        actions = self.cloud.get(f"/v2.1/servers/{uuid}/os-instance-actions")["instanceActions"]
+        path = f"/v2.1/servers/{uuid}/os-instance-actions/{actions[0]['request_id']}"
+        action = self.cloud.get(path)["instanceAction"]
+        assert action["message"] == "Error", action
+        details = [event["details"] for event in action["events"] if event["result"] == "Error"]
+        return str(details[-1])
+
+    # ------------------------------------------------------------ as an auditor
+
+    def copies(self, uuid: str) -> dict[str, FakeServer]:
+        """What the hosts have of a server, by host."""
+        found = {}
+        for path in sorted(self._agents.glob("*/fake-servers.sqlite")):
+            with sqlite3.connect(path) as file:
+                rows = file.execute("SELECT server FROM servers WHERE uuid = ?", (uuid,)).fetchall()
+            for (row,) in rows:
+                found[path.parent.name] = msgspec.msgpack.decode(row, type=FakeServer)
+        return found
+
+    def held(self, consumer_uuid: str) -> dict[str, dict[str, int]]:
+        """What a consumer holds in Placement, by the name of the provider."""
+        names = {
+            hypervisor["id"]: hypervisor["hypervisor_hostname"]
+            for hypervisor in self.cloud.get("/v2.1/os-hypervisors")["hypervisors"]
+        }
+        found, _ = LocalPlacement(self.cloud.placement).allocations(consumer_uuid)
+        return {names[uuid]: amounts for uuid, amounts in found.items()}
+
+    def only_on(self, uuid: str, host: str) -> FakeServer:
+        """The server is on this host and on no other, and holds that host and nothing else."""
+        wait_until(lambda: set(self.copies(uuid)) == {host}, f"only {host} to have the server", 20)
+        assert self.host_of(uuid) == host
+        assert set(self.held(uuid)) == {host}
+        assert self.cloud.holders() == {uuid}
+        assert self.cloud.addressed() == {uuid}
+        return self.copies(uuid)[host]
+
+    def on_both(self, uuid: str, source: str, target: str) -> None:
+        """In mid-move: the migration holds the source, the server holds its destination."""
+        migration = self.migrations(uuid)[0]
+        assert set(self.held(uuid)) == {target}
+        assert set(self.held(migration["uuid"])) == {source}
