@@ -10,10 +10,34 @@ import sqlalchemy as sa
 from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
-from moorage.db.among import among
+from moorage.db.among import one_of
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes, servers, services
 from moorage.scheduler.hosts import HostState
+
+_HERE = (
+    sa.select(servers.c.node_uuid, sa.func.count().label("count"))
+    .where(one_of(servers.c.node_uuid, "uuids"), servers.c.deleted_at.is_(None))
+    .group_by(servers.c.node_uuid)
+    .subquery()
+)
+_STATES = (
+    sa.select(
+        nodes.c.uuid,
+        nodes.c.name,
+        nodes.c.host,
+        nodes.c.hypervisor_type,
+        nodes.c.facts,
+        services.c.seen_at,
+        services.c.forced_down,
+        services.c.disabled,
+        services.c.facts.label("host_facts"),
+        sa.func.coalesce(_HERE.c.count, 0).label("servers"),
+    )
+    .join_from(nodes, services, (services.c.host == nodes.c.host) & (services.c.binary == AGENT_BINARY))
+    .outerjoin(_HERE, _HERE.c.node_uuid == nodes.c.uuid)
+    .where(one_of(nodes.c.uuid, "uuids"))
+)
 
 
 class Hosts:
@@ -39,32 +63,7 @@ class Hosts:
         """Of the nodes that we know, by UUID."""
         alive_since = utcnow() - self._down_after
         with self._database.read() as connection:
-            here = (
-                sa.select(servers.c.node_uuid, sa.func.count().label("count"))
-                .where(among(connection, servers.c.node_uuid, node_uuids), servers.c.deleted_at.is_(None))
-                .group_by(servers.c.node_uuid)
-                .subquery()
-            )
-            query = (
-                sa.select(
-                    nodes.c.uuid,
-                    nodes.c.name,
-                    nodes.c.host,
-                    nodes.c.hypervisor_type,
-                    nodes.c.facts,
-                    services.c.seen_at,
-                    services.c.forced_down,
-                    services.c.disabled,
-                    services.c.facts.label("host_facts"),
-                    sa.func.coalesce(here.c.count, 0).label("servers"),
-                )
-                .join_from(
-                    nodes, services, (services.c.host == nodes.c.host) & (services.c.binary == AGENT_BINARY)
-                )
-                .outerjoin(here, here.c.node_uuid == nodes.c.uuid)
-                .where(among(connection, nodes.c.uuid, node_uuids))
-            )
-            rows = connection.execute(query).all()
+            rows = connection.execute(_STATES, {"uuids": list(node_uuids)}).all()
             zones = self._aggregates.facts_in(connection).zone_of
         return {
             row.uuid: HostState(

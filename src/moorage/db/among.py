@@ -8,7 +8,10 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
-from sqlalchemy.engine import Connection
+from sqlalchemy.engine import Connection, Dialect
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 
 def among(connection: Connection, column: sa.Column[Any], values: Iterable[Any]) -> sa.ColumnElement[bool]:
@@ -17,3 +20,50 @@ def among(connection: Connection, column: sa.Column[Any], values: Iterable[Any])
         return column == sa.any_(array)
     listed = sa.func.json_each(msgspec.json.encode(list(values)).decode()).table_valued("value")
     return column.in_(sa.select(listed.c.value))
+
+
+def one_of(column: sa.Column[Any], name: str) -> sa.ColumnElement[bool]:
+    """The same for a statement that is made once: the values are given as the parameter `name`, a list."""
+    return _OneOf(column, sa.bindparam(name, type_=_Listed(column.type)))
+
+
+class _OneOf(FunctionElement[bool]):
+    name = "one_of"
+    inherit_cache = True
+    type = sa.Boolean()
+    _is_implicitly_boolean = True
+    """Else SQLite is asked whether it `= 1`, and then uses no index."""
+
+
+@compiles(_OneOf, "postgresql")
+def _postgresql(element: _OneOf, compiler: SQLCompiler, **kw: Any) -> str:
+    column, values = element.clauses
+    return f"{compiler.process(column, **kw)} = ANY ({compiler.process(values, **kw)})"
+
+
+@compiles(_OneOf, "sqlite")
+def _sqlite(element: _OneOf, compiler: SQLCompiler, **kw: Any) -> str:
+    column, values = element.clauses
+    return (
+        f"{compiler.process(column, **kw)} IN (SELECT value FROM json_each({compiler.process(values, **kw)}))"
+    )
+
+
+class _Listed(sa.types.TypeDecorator[list[Any]]):
+    """A list of values of another type, in what way a database takes one."""
+
+    impl = sa.Text
+    cache_ok = True
+
+    def __init__(self, item: sa.types.TypeEngine[Any]) -> None:
+        super().__init__()
+        self._item = item
+
+    def load_dialect_impl(self, dialect: Dialect) -> sa.types.TypeEngine[Any]:
+        if dialect.name == "postgresql":
+            return dialect.type_descriptor(postgresql.ARRAY(self._item))
+        return dialect.type_descriptor(sa.Text())
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        listed = list(value)
+        return listed if dialect.name == "postgresql" else msgspec.json.encode(listed).decode()

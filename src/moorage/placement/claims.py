@@ -20,7 +20,7 @@ from sqlalchemy.engine import Connection, Row
 
 from moorage.core.clock import utcnow
 from moorage.db import bulk
-from moorage.db.among import among
+from moorage.db.among import among, one_of
 from moorage.db.tables.placement import allocations, consumer_types, consumers, inventories, providers
 from moorage.placement import feed
 from moorage.placement.errors import (
@@ -132,17 +132,19 @@ class _Held:
     amounts: dict[Key, int] = field(default_factory=dict)
 
 
+_LOCK_CONSUMERS = (
+    sa.select(consumers.c.uuid, consumers.c.id, consumers.c.generation)
+    .where(one_of(consumers.c.uuid, "uuids"))
+    .order_by(consumers.c.id)
+    .with_for_update()
+)
+
+
 def _lock_consumers(connection: Connection, claims: Sequence[Claim]) -> dict[str, _Held]:
     """Lock the consumers that exist; a name on one that does not is kept for later."""
     held = {claim.consumer_uuid: _Held() for claim in claims}
-    query = (
-        sa.select(consumers.c.uuid, consumers.c.id, consumers.c.generation)
-        .where(among(connection, consumers.c.uuid, list(held)))
-        .order_by(consumers.c.id)
-        .with_for_update()
-    )
     by_id = {}
-    for uuid, consumer_id, generation in connection.execute(query):
+    for uuid, consumer_id, generation in connection.execute(_LOCK_CONSUMERS, {"uuids": list(held)}):
         by_id[consumer_id] = held[uuid] = _Held(consumer_id, generation)
     if by_id:
         for consumer_id, amounts in _amounts(connection, list(by_id)).items():
@@ -150,30 +152,33 @@ def _lock_consumers(connection: Connection, claims: Sequence[Claim]) -> dict[str
     return held
 
 
+_AMOUNTS = sa.select(
+    allocations.c.consumer_id, allocations.c.provider_id, allocations.c.class_id, allocations.c.used
+).where(one_of(allocations.c.consumer_id, "ids"))
+
+
 def _amounts(connection: Connection, consumer_ids: Sequence[int]) -> dict[int, dict[Key, int]]:
-    table = allocations
-    query = sa.select(table.c.consumer_id, table.c.provider_id, table.c.class_id, table.c.used).where(
-        among(connection, table.c.consumer_id, consumer_ids)
-    )
     found: dict[int, dict[Key, int]] = defaultdict(dict)
-    for consumer_id, provider_id, class_id, used in connection.execute(query):
+    for consumer_id, provider_id, class_id, used in connection.execute(_AMOUNTS, {"ids": consumer_ids}):
         found[consumer_id][(provider_id, class_id)] = used
     return found
+
+
+_GAINING, _LOSING = one_of(providers.c.uuid, "gaining"), one_of(providers.c.id, "losing")
+_PROVIDERS = sa.select(providers.c.uuid, providers.c.id).order_by(providers.c.id).with_for_update()
+_LOCK_GAINING = _PROVIDERS.where(_GAINING)
+_LOCK_BOTH = _PROVIDERS.where(_GAINING | _LOSING)
 
 
 def _lock_providers(
     connection: Connection, claims: Sequence[Claim], held: Mapping[str, _Held]
 ) -> dict[str, int]:
     """Lock the providers that may gain or lose something; their ids by UUID."""
-    gaining = among(connection, providers.c.uuid, {uuid for claim in claims for uuid in claim.resources})
+    gaining = {uuid for claim in claims for uuid in claim.resources}
     losing = {provider_id for consumer in held.values() for provider_id, _ in consumer.amounts}
-    query = (
-        sa.select(providers.c.uuid, providers.c.id)
-        .where(gaining | among(connection, providers.c.id, losing) if losing else gaining)
-        .order_by(providers.c.id)
-        .with_for_update()
-    )
-    return dict(connection.execute(query).all())
+    if losing:
+        return dict(connection.execute(_LOCK_BOTH, {"gaining": gaining, "losing": losing}).all())
+    return dict(connection.execute(_LOCK_GAINING, {"gaining": gaining}).all())
 
 
 def _class_ids(connection: Connection, claims: Sequence[Claim], known: dict[str, int]) -> dict[str, int]:
@@ -203,8 +208,11 @@ def _type_ids(connection: Connection, claims: Sequence[Claim], known: dict[str, 
 
 
 def _inventories(connection: Connection, provider_ids: set[int]) -> dict[Key, Row[Any]]:
-    query = sa.select(inventories).where(among(connection, inventories.c.provider_id, provider_ids))
-    return {(row.provider_id, row.class_id): row for row in connection.execute(query)}
+    rows = connection.execute(_INVENTORIES, {"ids": provider_ids})
+    return {(row.provider_id, row.class_id): row for row in rows}
+
+
+_INVENTORIES = sa.select(inventories).where(one_of(inventories.c.provider_id, "ids"))
 
 
 # ---------------------------------------------------------------- what is decided

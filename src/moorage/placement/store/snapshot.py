@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.db.among import among
+from moorage.db.among import among, one_of
 from moorage.db.tables.placement import (
     inventories,
     provider_aggregates,
@@ -82,20 +82,22 @@ def read_providers(connection: Connection, ids: Collection[int] | None = None) -
         )
 
 
-def read_usages(connection: Connection, ids: Collection[int]) -> list[Usage]:
-    query = (
-        sa.select(
-            providers.c.id,
-            providers.c.generation,
-            providers.c.updated_at,
-            inventories.c.class_id,
-            inventories.c.used,
-        )
-        .outerjoin_from(providers, inventories, inventories.c.provider_id == providers.c.id)
-        .where(among(connection, providers.c.id, ids))
+_USAGES = (
+    sa.select(
+        providers.c.id,
+        providers.c.generation,
+        providers.c.updated_at,
+        inventories.c.class_id,
+        inventories.c.used,
     )
+    .outerjoin_from(providers, inventories, inventories.c.provider_id == providers.c.id)
+    .where(one_of(providers.c.id, "ids"))
+)
+
+
+def read_usages(connection: Connection, ids: Collection[int]) -> list[Usage]:
     found: dict[int, Usage] = {}
-    for provider_id, generation, updated_at, class_id, used in connection.execute(query):
+    for provider_id, generation, updated_at, class_id, used in connection.execute(_USAGES, {"ids": ids}):
         usage = found.get(provider_id)
         if usage is None:
             usage = found[provider_id] = Usage(provider_id, generation, updated_at.timestamp(), {})
