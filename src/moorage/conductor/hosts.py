@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import timedelta
+from functools import lru_cache
 
+import msgspec
 import sqlalchemy as sa
 
 from moorage.compute.known_aggregates import KnownAggregates
@@ -27,11 +29,11 @@ _STATES = (
         nodes.c.name,
         nodes.c.host,
         nodes.c.hypervisor_type,
-        nodes.c.facts,
+        sa.cast(nodes.c.facts, sa.Text).label("facts"),
         services.c.seen_at,
         services.c.forced_down,
         services.c.disabled,
-        services.c.facts.label("host_facts"),
+        sa.cast(services.c.facts, sa.Text).label("host_facts"),
         sa.func.coalesce(_HERE.c.count, 0).label("servers"),
     )
     .join_from(nodes, services, (services.c.host == nodes.c.host) & (services.c.binary == AGENT_BINARY))
@@ -74,9 +76,21 @@ class Hosts:
                 disabled=row.disabled,
                 zone=zones.get(row.host, self._default_zone),
                 hypervisor_type=row.hypervisor_type,
-                supported=tuple(tuple(triple) for triple in row.facts.get("supported_instances", ())),
+                supported=_supported(row.facts),
                 servers=row.servers,
-                cell=row.host_facts.get("cell", ""),
+                cell=_cell(row.host_facts),
             )
             for row in rows
         }
+
+
+@lru_cache(maxsize=4096)
+def _supported(facts: str) -> tuple[tuple[str, str, str], ...]:
+    """Most nodes say the same of themselves, in the same words: they are read once."""
+    listed = msgspec.json.decode(facts).get("supported_instances", ())
+    return tuple((str(machine), str(hypervisor), str(mode)) for machine, hypervisor, mode in listed)
+
+
+@lru_cache(maxsize=4096)
+def _cell(facts: str) -> str:
+    return str(msgspec.json.decode(facts).get("cell", ""))
