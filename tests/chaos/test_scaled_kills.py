@@ -1,7 +1,7 @@
 """Kill parts of a whole deployment at random, with hundreds of requests under way; then check all its books.
 
-`CHAOS_SEED` repeats a schedule, `CHAOS_SCHEDULES` asks for more of them and `CHAOS_BLOWS` for longer ones: that
-is what `make chaos` does.
+`CHAOS_SEED` repeats a schedule; `CHAOS_SCHEDULES` asks for more of them and `CHAOS_BLOWS` for longer ones, as
+`make chaos` does.
 """
 
 from __future__ import annotations
