@@ -10,7 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,6 +25,7 @@ _SCHEMA = (
     ) WITHOUT ROWID""",
     "CREATE INDEX IF NOT EXISTS open_tasks ON tasks (reported) WHERE reported = 0",
     "CREATE TABLE IF NOT EXISTS settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS told_traits (node TEXT PRIMARY KEY, traits TEXT NOT NULL) WITHOUT ROWID",
 )
 
 Fence = tuple[int, int, int]
@@ -152,6 +153,21 @@ class Journal:
     def disabled(self, value: bool) -> None:
         with self._transaction() as file:
             file.execute("INSERT OR REPLACE INTO settings VALUES ('disabled', ?)", (str(int(value)),))
+
+    def told_traits(self) -> dict[str, frozenset[str]]:
+        """By node, the traits that we have ever told Placement of."""
+        with self._lock:
+            rows = self._file.execute("SELECT node, traits FROM told_traits").fetchall()
+        sets: dict[str, frozenset[str]] = {}  # most nodes have the same ones
+        return {node: sets.setdefault(traits, frozenset(traits.split())) for node, traits in rows}
+
+    def tell_traits(self, told: Mapping[str, Iterable[str]]) -> None:
+        """Remember the traits of these nodes, before Placement hears of them."""
+        with self._transaction() as file:
+            file.executemany(
+                "INSERT OR REPLACE INTO told_traits VALUES (?, ?)",
+                [(node, " ".join(sorted(traits))) for node, traits in told.items()],
+            )
 
     @property
     def ratios(self) -> dict[str, float]:

@@ -100,7 +100,7 @@ class AgentService:
             "cell": settings.cell,
             "started_at": utcnow().isoformat(),
         }
-        self._tracker = Tracker(placement)
+        self._tracker = Tracker(placement, journal)
         self._tracker.disabled = journal.disabled
         self._use_ratios(journal.ratios)
         self._said_nodes: list[NodeFacts] | None = None

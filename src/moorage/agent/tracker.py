@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from prometheus_client import Counter
 
+from moorage.agent.journal import Journal
 from moorage.drivers.contract import Inventory, Node
 from moorage.placement.client.contract import (
     PlacementClient,
@@ -25,10 +26,16 @@ _MOST_TOGETHER = 2_000
 
 
 class Tracker:
-    """A node that is missing from a listing keeps its provider: a listing is no proof that it is gone."""
+    """A node that is missing from a listing keeps its provider: a listing is no proof that it is gone.
 
-    def __init__(self, placement: PlacementClient) -> None:
+    Of a provider's traits only those are ours that we ever told Placement of; the journal remembers them.
+    Others were set by hand, or by somebody else, and stay.
+    """
+
+    def __init__(self, placement: PlacementClient, journal: Journal) -> None:
         self._placement = placement
+        self._journal = journal
+        self._told = journal.told_traits()
         self._reported: dict[str, bytes] = {}
         self._forgotten = threading.Event()
         """Set by another thread than that which reports."""
@@ -46,6 +53,7 @@ class Tracker:
         changed = [
             provider for provider in wished if self._reported.get(provider.uuid) != encoded[provider.uuid]
         ]
+        self._remember(changed)
         try:
             for start in range(0, len(changed), _MOST_TOGETHER):
                 for provider in self._send(changed[start : start + _MOST_TOGETHER]):
@@ -61,6 +69,17 @@ class Tracker:
     def forget(self) -> None:
         """Report everything next time, in case somebody changed it in Placement."""
         self._forgotten.set()
+
+    def _remember(self, providers: Sequence[ReportedProvider]) -> None:
+        """What we are about to tell is ours from now on, even if we end before we know that it was heard."""
+        new = {
+            provider.uuid: self._told.get(provider.uuid, frozenset()).union(provider.add_traits or ())
+            for provider in providers
+            if not self._told.get(provider.uuid, frozenset()).issuperset(provider.add_traits or ())
+        }
+        if new:
+            self._journal.tell_traits(new)
+            self._told |= new
 
     def _send(self, providers: Sequence[ReportedProvider]) -> list[ReportedProvider]:
         """Those that Placement took; one that it refuses must not keep the others from being known."""
@@ -82,6 +101,7 @@ class Tracker:
 
     def _provider(self, node: Node) -> ReportedProvider:
         traits = {*node.traits, DISABLED_TRAIT} if self.disabled else set(node.traits)
+        ours = self._told.get(node.uuid, frozenset()) | {DISABLED_TRAIT}
         return ReportedProvider(
             uuid=node.uuid,
             name=node.name,
@@ -89,5 +109,6 @@ class Tracker:
                 name: msgspec.to_builtins(self._with_ratio(name, inventory))
                 for name, inventory in sorted(node.inventories.items())
             },
-            traits=sorted(traits),
+            add_traits=sorted(traits),
+            remove_traits=sorted(ours - traits),
         )

@@ -58,6 +58,9 @@ class ProviderReport(msgspec.Struct, forbid_unknown_fields=True):
     parent_provider_uuid: str | msgspec.UnsetType | None = msgspec.UNSET
     inventories: dict[_Name, InventoryReport] | None = None
     traits: list[_Name] | None = None
+    add_traits: list[_Name] | None = None
+    """For a reporter that knows only its own traits: others that the provider has stay."""
+    remove_traits: list[_Name] | None = None
     aggregates: list[str] | None = None
 
 
@@ -78,11 +81,24 @@ def check(report: Report) -> None:
         if provider.uuid in seen:
             raise ReportRefused(f"provider {provider.uuid} is reported twice")
         seen.add(provider.uuid)
+        _check_traits(provider)
         if NUL in provider.name:
             raise ReportRefused(REFUSAL)
         for name, inventory in (provider.inventories or {}).items():
             if inventory.reserved > inventory.total:
                 raise ReportRefused(f"provider {provider.uuid} reserves more {name} than it has")
+
+
+def _check_traits(provider: ProviderReport) -> None:
+    if provider.add_traits is None and provider.remove_traits is None:
+        return
+    if provider.traits is not None:
+        raise ReportRefused(
+            f"provider {provider.uuid} has traits as well as changes of them: say only the one"
+        )
+    both = set(provider.add_traits or ()).intersection(provider.remove_traits or ())
+    if both:
+        raise ReportRefused(f"provider {provider.uuid} shall get and lose {', '.join(sorted(both))}")
 
 
 def seems_changed(
@@ -109,11 +125,18 @@ def _shows(fleet: Fleet, slot: int, report: ProviderReport, stored: Iterable[Inv
             return False
     if report.aggregates is not None and set(report.aggregates) != set(fleet.aggregates_of[slot]):
         return False
-    if report.traits is not None:
-        known = {fleet.names.trait_name(trait_id) for trait_id in fleet.traits_of[slot]}
-        if set(report.traits) != known:
-            return False
+    if not _has_traits(fleet, slot, report):
+        return False
     if report.inventories is None:
         return True
     held = {fleet.names.class_name(record.class_id): record[1:7] for record in stored}
     return held == {name: inventory.as_tuple() for name, inventory in report.inventories.items()}
+
+
+def _has_traits(fleet: Fleet, slot: int, report: ProviderReport) -> bool:
+    if report.traits is None and report.add_traits is None and report.remove_traits is None:
+        return True
+    known = {fleet.names.trait_name(trait_id) for trait_id in fleet.traits_of[slot]}
+    if report.traits is not None:
+        return known == set(report.traits)
+    return known.issuperset(report.add_traits or ()) and known.isdisjoint(report.remove_traits or ())

@@ -110,6 +110,20 @@ def test_a_report_makes_providers_what_they_are_said_to_be(client: PlacementClie
     assert nodes_found(client, [("limit", "1"), ("resources", "VCPU:1"), red]) == set()
 
 
+def test_a_report_may_change_some_traits_only(client: PlacementClient) -> None:
+    client.report([node(1, traits=["CUSTOM_RED", "CUSTOM_BLUE"])])
+    change = ReportedProvider(
+        node_uuid(1),
+        "node-1",
+        add_traits=["CUSTOM_GREEN"],
+        remove_traits=["CUSTOM_BLUE", "CUSTOM_UNHEARD_OF"],
+    )
+    for _ in range(2):
+        client.report([change])
+        found = client.candidates([("resources", "VCPU:1"), ("limit", "5")])
+        assert set(found.provider_summaries[node_uuid(1)].traits) == {"CUSTOM_RED", "CUSTOM_GREEN"}
+
+
 def test_what_a_report_leaves_out_stays(client: PlacementClient) -> None:
     client.report([node(1, traits=["CUSTOM_RED"], aggregates=[EAST])])
     client.report([ReportedProvider(node_uuid(1), "node-1")])

@@ -74,6 +74,21 @@ def fleet(database_url: str) -> Iterator[Fleet]:
     service.stop()
 
 
+def test_changes_of_traits_leave_the_others_alone(fleet: Fleet) -> None:
+    fleet.report(node(1))
+    change = {"uuid": uuid_of(1), "name": "node-1"}
+    red = {**change, "add_traits": ["CUSTOM_RED"], "remove_traits": ["CUSTOM_BLUE", "CUSTOM_UNHEARD_OF"]}
+    assert fleet.report(red) == {"created": 0, "updated": 1, "unchanged": 0}
+    traits = fleet.get(f"/resource_providers/{uuid_of(1)}/traits")["traits"]
+    assert set(traits) == {"HW_CPU_X86_VMX", "CUSTOM_RED"}
+    assert fleet.report(red) == {"created": 0, "updated": 0, "unchanged": 1}
+    assert fleet.send({**change, "add_traits": ["NO_SUCH_TRAIT"]}).status_code == 400
+    assert fleet.send({**red, "traits": ["CUSTOM_RED"]}).status_code == 400
+    assert fleet.send({**red, "remove_traits": ["CUSTOM_RED"]}).status_code == 400
+    assert fleet.report({**node(2), "traits": None, "add_traits": ["CUSTOM_RED"]})["created"] == 1
+    assert fleet.get(f"/resource_providers/{uuid_of(2)}/traits")["traits"] == ["CUSTOM_RED"]
+
+
 def test_new_providers_are_whole_and_custom_names_are_made(fleet: Fleet) -> None:
     assert fleet.report(node(1), node(2)) == {"created": 2, "updated": 0, "unchanged": 0}
     path = f"/resource_providers/{uuid_of(1)}"

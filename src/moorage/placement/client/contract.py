@@ -15,6 +15,10 @@ class PlacementUnavailableError(Exception):
     """Placement did not answer, or not in a way that makes sense; worth another try later."""
 
 
+class PlacementDeniedError(PlacementUnavailableError):
+    """Placement, or Keystone in front of it, does not let us in: an operator has to mend the credentials."""
+
+
 class PlacementRefusedError(Exception):
     """Placement understood and said no; `status` and `detail` as it said it."""
 
@@ -61,8 +65,11 @@ class ReportedProvider(msgspec.Struct, omit_defaults=True):
     name: str
     inventories: dict[str, dict[str, Any]] | None = None
     traits: list[str] | None = None
+    """All that it has; instead, `add_traits` and `remove_traits` leave those alone that they don't name."""
     aggregates: list[str] | None = None
     parent_provider_uuid: str | None = None
+    add_traits: list[str] | None = None
+    remove_traits: list[str] | None = None
 
 
 class ProviderAggregates(msgspec.Struct, frozen=True):

@@ -67,7 +67,9 @@ class ProviderCalls:
         if provider.inventories is not None:
             self._set_inventories(path, msgspec.convert(provider.inventories, dict[str, _Stock]))
         if provider.traits is not None:
-            self._set_traits(path, set(provider.traits))
+            self._set_traits(path, set(provider.traits), remove=None)
+        elif provider.add_traits is not None or provider.remove_traits is not None:
+            self._set_traits(path, set(provider.add_traits or ()), remove=set(provider.remove_traits or ()))
         if provider.aggregates is not None:
             self._set_aggregates(path, set(provider.aggregates))
 
@@ -92,16 +94,21 @@ class ProviderCalls:
             f"{path}/inventories",
             _Inventories,
             lambda found: found.inventories == wanted,
-            lambda generation: _Inventories(generation, wanted),
+            lambda found: _Inventories(found.resource_provider_generation, wanted),
         )
 
-    def _set_traits(self, path: str, wanted: set[str]) -> None:
+    def _set_traits(self, path: str, wanted: set[str], *, remove: set[str] | None) -> None:
+        """Without `remove`, all others go."""
         self._make("/traits", wanted)
+
+        def after(found: _Traits) -> set[str]:
+            return wanted if remove is None else set(found.traits) - remove | wanted
+
         self._settle(
             f"{path}/traits",
             _Traits,
-            lambda found: set(found.traits) == wanted,
-            lambda generation: _Traits(generation, sorted(wanted)),
+            lambda found: set(found.traits) == after(found),
+            lambda found: _Traits(found.resource_provider_generation, sorted(after(found))),
         )
 
     def _set_aggregates(self, path: str, wanted: set[str]) -> None:
@@ -109,16 +116,16 @@ class ProviderCalls:
             f"{path}/aggregates",
             _Aggregates,
             lambda found: set(found.aggregates) == wanted,
-            lambda generation: _Aggregates(generation, sorted(wanted)),
+            lambda found: _Aggregates(found.resource_provider_generation, sorted(wanted)),
         )
 
     def _settle(
-        self, path: str, kind: type[Part], is_so: Callable[[Part], bool], change: Callable[[int], Part]
+        self, path: str, kind: type[Part], is_so: Callable[[Part], bool], change: Callable[[Part], Part]
     ) -> None:
-        """Make one part of a provider so; `change` gets the generation that we have seen."""
+        """Make one part of a provider so; both functions get it as we have seen it."""
         for _ in range(ATTEMPTS):
             found = decoded(expect(self._link.get(path), 200), kind)
-            if is_so(found) or self._write(path, change(found.resource_provider_generation)):
+            if is_so(found) or self._write(path, change(found)):
                 return
         raise PlacementUnavailableError(f"{path} is changed by others again and again")
 

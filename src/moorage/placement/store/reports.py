@@ -148,12 +148,13 @@ class _Catalogue:
 
     def __init__(self, connection: Connection, reports: Iterable[ProviderReport]) -> None:
         classes = {name for report in reports for name in report.inventories or ()}
-        traits = {name for report in reports for name in report.traits or ()}
+        traits = {name for report in reports for name in (*(report.traits or ()), *(report.add_traits or ()))}
+        removed = {name for report in reports for name in report.remove_traits or ()}
         _ensure(connection, classes, set(names.all_class_ids(connection)), names.ensure_class)
         _ensure(connection, traits, set(names.trait_ids(connection, traits)), names.ensure_trait)
         self.class_ids = names.all_class_ids(connection)
         self.class_names = {class_id: name for name, class_id in self.class_ids.items()}
-        self.trait_ids = names.trait_ids(connection, traits)
+        self.trait_ids = names.trait_ids(connection, traits | removed)
         for name in classes - self.class_ids.keys():
             raise ClassNotFound(name)
 
@@ -182,7 +183,7 @@ class _Rows:
         """A provider that is new."""
         for name, inventory in (report.inventories or {}).items():
             self._new[inventories].append(_inventory(provider_id, catalogue.class_ids[name], inventory))
-        self._add(provider_traits, provider_id, _trait_ids(report, catalogue))
+        self._add(provider_traits, provider_id, _wanted_traits(set(), report, catalogue))
         self._add(provider_aggregates, provider_id, set(report.aggregates or ()))
 
     def change(
@@ -192,10 +193,8 @@ class _Rows:
         changed = _may_move(record, report) and _move(connection, report)
         if report.inventories is not None:
             changed |= self._change_inventories(record, report.inventories, catalogue)
-        if report.traits is not None:
-            changed |= self._swap(
-                provider_traits, record.id, set(record.trait_ids), _trait_ids(report, catalogue)
-            )
+        held = set(record.trait_ids)
+        changed |= self._swap(provider_traits, record.id, held, _wanted_traits(held, report, catalogue))
         if report.aggregates is not None:
             changed |= self._swap(
                 provider_aggregates, record.id, set(record.aggregates), set(report.aggregates)
@@ -279,11 +278,19 @@ def _inventory(provider_id: int, class_id: int, report: InventoryReport) -> tupl
     return (provider_id, class_id, *report.as_tuple(), 0, utcnow())
 
 
-def _trait_ids(report: ProviderReport, catalogue: _Catalogue) -> set[int]:
-    missing = sorted(set(report.traits or ()) - catalogue.trait_ids.keys())
+def _wanted_traits(held: set[int], report: ProviderReport, catalogue: _Catalogue) -> set[int]:
+    """What a provider that has `held` shall have."""
+    if report.traits is not None:
+        return _trait_ids(report.traits, catalogue)
+    removed = {catalogue.trait_ids.get(name) for name in report.remove_traits or ()}
+    return (held - removed) | _trait_ids(report.add_traits or (), catalogue)
+
+
+def _trait_ids(wanted: Iterable[str], catalogue: _Catalogue) -> set[int]:
+    missing = sorted(set(wanted) - catalogue.trait_ids.keys())
     if missing:
         raise TraitNotFound(", ".join(missing))
-    return {catalogue.trait_ids[name] for name in report.traits or ()}
+    return {catalogue.trait_ids[name] for name in wanted}
 
 
 def _value_column(table: sa.Table) -> sa.Column[Any]:
