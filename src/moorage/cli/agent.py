@@ -15,6 +15,7 @@ from moorage.bus.messaging import MessagingAgentSide
 from moorage.cli import metrics, settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
+from moorage.cli.placement_access import require_placement
 from moorage.core import log
 from moorage.drivers.fake import FakeDriver, FakeSettings
 from moorage.placement.client.connect import connect
@@ -46,6 +47,7 @@ def run(
         overrides["agent.state_directory"] = str(state_directory)
     conf = settings.read(config_file, overrides)
     log.set_up(conf.log.level)
+    require_placement(conf)
     directory = Path(conf.agent.state_directory)
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)

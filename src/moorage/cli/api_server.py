@@ -6,6 +6,7 @@ from moorage.cli import workers as granian
 from moorage.cli.cloud import IMAGE_PATH
 from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles
+from moorage.cli.placement_access import require_placement
 from moorage.cli.workers import Listen, Port, Threads, Workers
 from moorage.compute.service import ComputeService, Settings
 from moorage.compute.wsgi import build
@@ -40,6 +41,7 @@ def serve(
         f"{__name__}:worker",
         "compute",
         config_file,
+        check=require_placement,
         listen=listen,
         port=port,
         workers=workers,

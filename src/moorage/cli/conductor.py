@@ -10,6 +10,7 @@ from moorage.bus.messaging import MessagingConductorSide
 from moorage.cli import metrics, settings, workers
 from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles
+from moorage.cli.placement_access import require_placement
 from moorage.conductor.service import ConductorService, Settings
 from moorage.core import log
 from moorage.db import engine
@@ -31,6 +32,7 @@ def run(config_file: ConfigFiles = None) -> None:
     conf = settings.read(config_file)
     log.set_up(conf.log.level)
     workers.require_current_schema(conf)
+    require_placement(conf)
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopped.set())

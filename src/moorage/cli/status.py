@@ -11,6 +11,9 @@ from sqlalchemy.engine import Engine
 
 from moorage.cli import settings
 from moorage.db import engine, migrate
+from moorage.placement.client.connect import is_configured
+from moorage.placement.client.dialect import TREE_SINCE, Version
+from moorage.placement.client.probe import Health, probe
 
 CHECK_FAILED = 255
 """As oslo.upgradecheck leaves when it could not look, so that no result is mistaken for this."""
@@ -21,6 +24,7 @@ class Checks(upgradecheck.UpgradeCommands):
 
     def __init__(self, conf: cfg.ConfigOpts) -> None:
         self._conf = conf
+        conf.register_opt(cfg.StrOpt("transport_url", secret=True))
 
     def database(self) -> upgradecheck.Result:
         connected = engine.from_conf(self._conf)
@@ -46,7 +50,29 @@ class Checks(upgradecheck.UpgradeCommands):
             return _failure(f"{wrong} inventories have a usage counter that differs from their allocations.")
         return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
-    _upgrade_checks = (("Database schema", database), ("Usage counters", usage_counters))
+    def placement(self) -> upgradecheck.Result:
+        """The service that the pieces of a deployment share; `moorage up` has one of its own."""
+        if not is_configured(self._conf) and not self._conf.transport_url:
+            return upgradecheck.Result(
+                upgradecheck.Code.SUCCESS, "[placement_client] is not set: right for `moorage up` only."
+            )
+        found = probe(self._conf)
+        if found.version is not None and found.version < TREE_SINCE:
+            return _failure(
+                f"Placement speaks version {_dotted(found.version)}, this release needs "
+                f"{_dotted(TREE_SINCE)}: upgrade Placement first."
+            )
+        if found.health is Health.READY:
+            return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+        if self._conf.placement.required:
+            return _failure(f"{found.sentence}.")
+        return upgradecheck.Result(upgradecheck.Code.WARNING, f"{found.sentence}.")
+
+    _upgrade_checks = (
+        ("Database schema", database),
+        ("Usage counters", usage_counters),
+        ("Placement", placement),
+    )
 
 
 def _wrong_counters(connected: Engine) -> int:
@@ -60,6 +86,10 @@ def _wrong_counters(connected: Engine) -> int:
         return 0
     with connected.connect() as connection:
         return int(connection.execute(statement).scalar_one())
+
+
+def _dotted(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 def _failure(sentence: str) -> upgradecheck.Result:

@@ -6,7 +6,7 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -37,8 +37,18 @@ Workers = Annotated[
 Threads = Annotated[int | None, typer.Option(min=1, help="Threads of each process.", show_default=False)]
 
 
-def serve(factory: str, group: str, config_file: Sequence[Path] | None, **given: str | int | None) -> None:
-    """Serve what `factory` ("module:function") makes, as the options of `group` and of the command say."""
+def serve(
+    factory: str,
+    group: str,
+    config_file: Sequence[Path] | None,
+    *,
+    check: Callable[[cfg.ConfigOpts], None] = lambda conf: None,
+    **given: str | int | None,
+) -> None:
+    """Serve what `factory` ("module:function") makes, as the options of `group` and of the command say.
+
+    `check` may refuse, once for all workers.
+    """
     metrics.share_among_workers()
     overrides = {f"{group}.{name}": value for name, value in given.items() if value is not None}
     conf = settings.read(config_file, overrides)
@@ -48,6 +58,7 @@ def serve(factory: str, group: str, config_file: Sequence[Path] | None, **given:
     if not settings.files(config_file):
         raise CommandError(f"no configuration: give --config-file, or make {settings.DEFAULT_FILE}")
     require_current_schema(conf)
+    check(conf)
     # A worker reads its configuration by itself: all that it is given is the environment.
     os.environ[settings.ENVIRONMENT] = os.pathsep.join(settings.files(config_file))
     Granian(

@@ -12,6 +12,14 @@ OPTIONS: Options = {
         cfg.PortOpt("port", default=8778, help="Port that moorage-placement listens on."),
         cfg.IntOpt("workers", default=2, min=1, help="Processes that moorage-placement runs."),
         cfg.IntOpt("threads", default=16, min=1, help="Requests that a process works on at the same time."),
+        cfg.BoolOpt(
+            "required",
+            default=True,
+            help="Whether moorage-api, moorage-conductor and moorage-agent refuse to start if "
+            "[placement_client] is missing, is refused, or leads to a service that is too old. If not, they "
+            "warn, start, and try again whenever they need Placement. One that is only away right now keeps "
+            "nobody from starting, and `moorage up` has a Placement of its own.",
+        ),
         cfg.IntOpt(
             "max_allocation_candidates",
             default=10_000,

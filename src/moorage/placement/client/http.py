@@ -51,6 +51,11 @@ class HttpPlacement:
         listed = decoded(expect(self._link.get("/resource_providers", query), 200), _Listing)
         return frozenset(provider.uuid for provider in listed.resource_providers)
 
+    def check(self) -> tuple[int, int]:
+        """The version that we speak with it; raises unless it answers, is new enough and lets us in."""
+        expect(self._link.get("/resource_classes/VCPU"), 200)
+        return self._link.version
+
     def claim(self, claims: Sequence[ConsumerClaim]) -> list[PlacementRefusedError | None]:
         return self._claim(list(claims), doubtful=False)
 

@@ -11,6 +11,7 @@ import msgspec
 
 from moorage.placement.client.contract import (
     MICROVERSION,
+    PlacementDeniedError,
     PlacementRefusedError,
     PlacementUnavailableError,
 )
@@ -24,6 +25,7 @@ REPORT = "moorage-report"
 WHY = "moorage-why"
 """The names of our own extensions."""
 NOT_ACCEPTABLE = 406
+DENIALS = (401, 403)
 
 
 class PlacementTooOldError(PlacementUnavailableError):
@@ -60,6 +62,10 @@ class Link:
             headers["Content-Type"] = "application/json"
             content = msgspec.json.encode(body)
         answer = self._transport.send(method, path, content, headers)
+        if answer.status in DENIALS:
+            raise PlacementDeniedError(
+                f"Placement refuses our credentials with status {answer.status}: {_problem(answer).detail}"
+            )
         if answer.status == NOT_ACCEPTABLE:
             # Replaced by an older one. The request was made for this version, so whoever sent it tries again.
             self._known = None

@@ -13,7 +13,7 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
 from prometheus_client import Counter
 
-from moorage.placement.client.contract import PlacementUnavailableError
+from moorage.placement.client.contract import PlacementDeniedError, PlacementUnavailableError
 
 LOG = logging.getLogger(__name__)
 RETRIES = Counter("moorage_placement_client_retries_total", "Requests to Placement that were sent again.")
@@ -22,6 +22,17 @@ ATTEMPTS = 4
 FIRST_PAUSE = 0.2
 """Seconds before the second attempt; each next pause is twice as long."""
 TIMEOUT = 60.0
+
+
+_DENIALS = (
+    keystone_errors.AuthPluginException,
+    keystone_errors.BadRequest,
+    keystone_errors.CatalogException,
+    keystone_errors.Forbidden,
+    keystone_errors.NotFound,
+    keystone_errors.Unauthorized,
+)
+"""What a Keystone that is there says to credentials, or to a wish, that are wrong."""
 
 
 class NotReachedError(Exception):
@@ -37,7 +48,10 @@ class Answer(NamedTuple):
 
 class Transport(Protocol):
     def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-        """One request, one answer, whatever its status; raises `NotReachedError`."""
+        """One request, one answer, whatever its status.
+
+        Raises `NotReachedError`, which another try may mend, or `PlacementUnavailableError`.
+        """
 
 
 class SessionTransport:
@@ -76,6 +90,8 @@ class AdapterTransport:
                 timeout=self._timeout,
                 connect_retries=0,
             )
+        except _DENIALS as error:
+            raise PlacementDeniedError(f"Keystone gives no access to Placement: {error}") from error
         except keystone_errors.ClientException as error:
             raise NotReachedError(str(error)) from error
         return Answer(reply.status_code, reply.content)

@@ -1,0 +1,48 @@
+"""A first look at the Placement service that the configuration names: would a process get along with it?"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from oslo_config import cfg
+
+from moorage.core.config import ConfigError
+from moorage.placement.client.connect import connect
+from moorage.placement.client.contract import (
+    PlacementDeniedError,
+    PlacementRefusedError,
+    PlacementUnavailableError,
+)
+from moorage.placement.client.dialect import Version
+from moorage.placement.client.link import PlacementTooOldError
+
+
+class Health(StrEnum):
+    READY = "ready"
+    MISCONFIGURED = "misconfigured"
+    DENIED = "denied"
+    TOO_OLD = "too_old"
+    UNREACHABLE = "unreachable"
+    """It may be there in a moment; all others need an operator."""
+
+
+class Finding(NamedTuple):
+    health: Health
+    sentence: str = ""
+    """What is wrong."""
+    version: Version | None = None
+
+
+def probe(conf: cfg.ConfigOpts) -> Finding:
+    """Ask once, without patience."""
+    try:
+        return Finding(Health.READY, version=connect(conf, attempts=1).check())
+    except ConfigError as error:
+        return Finding(Health.MISCONFIGURED, str(error))
+    except PlacementDeniedError as error:
+        return Finding(Health.DENIED, str(error))
+    except PlacementTooOldError as error:
+        return Finding(Health.TOO_OLD, str(error))
+    except (PlacementUnavailableError, PlacementRefusedError) as error:
+        return Finding(Health.UNREACHABLE, str(error))
