@@ -16,6 +16,7 @@ from moorage.db import engine, migrate
 from moorage.db.tables.compute import addresses, operations
 from moorage.db.tables.placement import allocations, consumers
 from moorage.placement.service import PlacementService
+from tests.functional.conductor.harbour import Harbour
 from tests.support.processes import wait_until
 
 BASICS = {
@@ -122,3 +123,16 @@ def yard(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Yard]]:
     yield make
     for one in made:
         one.stop()
+
+
+Make = Callable[..., Harbour]
+
+
+@pytest.fixture
+def harbour(yard: Callable[..., Yard], tmp_path: Path) -> Make:
+    """A cloud with room for moves."""
+
+    def make(hosts: int = 2, **options: object) -> Harbour:
+        return Harbour(yard(hosts=hosts, **{"fake.vcpus": 8, **options}), tmp_path)
+
+    return make

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from moorage.drivers.fake_servers import FakeServer
 from moorage.placement.client.local import LocalPlacement
-from tests.functional.conductor.conftest import Yard
 from tests.support.processes import wait_until
+
+if TYPE_CHECKING:
+    from tests.functional.conductor.conftest import Yard
 
 
 class Harbour:
@@ -66,6 +68,21 @@ class Harbour:
         """An operator says that the host is dead, which it need not be."""
         self.set_service(host, forced_down=True)
 
+    def await_task_state(self, uuid: str, state: str) -> None:
+        wait_until(lambda: self.cloud.server(uuid)["OS-EXT-STS:task_state"] == state, state, 20)
+
+    def await_destination(self, uuid: str) -> str:
+        """The host that the move goes to, once it is known and told."""
+        self.await_task_state(uuid, "resize_finish")
+        return str(self.migrations(uuid)[0]["dest_compute"])
+
+    def addresses(self, uuid: str) -> Any:
+        return self.cloud.server(uuid)["addresses"]
+
+    def used(self) -> Any:
+        """What the project uses of its quotas."""
+        return self.cloud.get("/v2.1/limits")["limits"]["absolute"]
+
     def migrations(self, uuid: str) -> list[Any]:
         """The newest first."""
         return list(self.cloud.get(f"/v2.1/os-migrations?instance_uuid={uuid}")["migrations"])
@@ -114,3 +131,9 @@ class Harbour:
         migration = self.migrations(uuid)[0]
         assert set(self.held(uuid)) == {target}
         assert set(self.held(migration["uuid"])) == {source}
+
+    def nothing_left(self, uuid: str) -> None:
+        """The server is deleted, and neither host nor Placement nor the network remembers it."""
+        self.cloud.await_gone([uuid])
+        wait_until(lambda: not self.copies(uuid), "no host to have the server", 20)
+        assert self.cloud.holders() == self.cloud.addressed() == set()
