@@ -92,15 +92,22 @@ class Stage:
         config.write_text(
             ini({**self.settings(url), **policy_settings(profile, str(policy)), **(extra or {})})
         )
+        return self._tell(str(config))["port"]
+
+    def take_down(self) -> None:
+        """End the application, so that nobody uses its database."""
+        self._tell("")
+
+    def _tell(self, line: str) -> dict[str, int]:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{config}\n")
+        self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
         answer = json.loads(self._process.stdout.readline() or '{"error": "the stage server ended"}')
         if "error" in answer:
             raise RuntimeError(f"{answer['error']}\n{self.log.read_text(errors='replace')[-3000:]}")
-        port: int = answer["port"]
-        return port
+        said: dict[str, int] = answer
+        return said
 
     def close(self) -> None:
         assert self._process.stdin is not None
@@ -116,14 +123,16 @@ class Stage:
         self.close()
 
 
-def reference_stage(directory: Path) -> Stage:
-    """The reference on SQLite: its quickest set-up for one client at a time."""
+def reference_stage(directory: Path, server: Postgres | None = None) -> Stage:
+    """The reference on SQLite, its quickest set-up for one client at a time, or on the given PostgreSQL."""
     stage = Stage("reference", reference_bin() / "python", directory, reference.settings)
-    template = directory / "template.sqlite"
-    reference.configure(directory, f"sqlite:///{template}")
+    name, file = f"template_{next(_serial)}", directory / "template.sqlite"
+    url = f"sqlite:///{file}" if server is None else server.create_database(name)
+    reference.configure(directory, url)
     reference.sync_database(directory)
-    stage.put_up(f"sqlite:///{template}")  # the first start writes the standard traits and classes
-    stage.databases = SqliteCopies(template)
+    stage.put_up(url)  # the first start writes the standard traits and classes
+    stage.take_down()
+    stage.databases = SqliteCopies(file) if server is None else PostgresCopies(server, name)
     return stage
 
 

@@ -7,7 +7,8 @@ application is gone with all its state. Runs under our Python or the reference's
     python -m tests.support.stage_server moorage|reference
 
 Each line on standard input names a configuration file; the answer is a line with the port on which the
-application now listens, or with what went wrong. The one before it is ended first.
+application now listens, or with what went wrong. The one before it is ended first; an empty line does only
+that.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def main() -> None:
     child: int | None = None
     for line in sys.stdin:
         end(child)
-        child, word = put_up(load, line.strip())
+        child, word = put_up(load, line.strip()) if line.strip() else (None, b"{}")
         sys.stdout.write((word.decode() or '{"error": "the process ended"}') + "\n")
         sys.stdout.flush()
     end(child)

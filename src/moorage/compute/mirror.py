@@ -36,8 +36,9 @@ FAILURES = Counter(
 )
 PROBLEMS = (PlacementUnavailableError, PlacementRefusedError)
 """What may go wrong with Placement; all of it is worth another try later."""
-ATTEMPTS = 6
+ATTEMPTS = 8
 _PAUSE = 0.02
+_LONGEST_PAUSE = 0.5
 _CONFLICT = 409
 _DUE_AT_ONCE = 2_000
 
@@ -108,7 +109,7 @@ class Mirror:
             if not left:
                 return outcome
             if attempt:
-                time.sleep(random.uniform(0, _PAUSE * 2**attempt))
+                time.sleep(random.uniform(0, min(_PAUSE * 2**attempt, _LONGEST_PAUSE)))
             left = self._settle_once(left, outcome)
         if left:
             raise BusyProviderError(left)

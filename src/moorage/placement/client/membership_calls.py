@@ -76,9 +76,12 @@ class MembershipCalls:
         if bulk is None:
             each = zip(wanted, _together(self._replace, wanted), strict=True)
             return {one.uuid: refused for one, refused in each if refused is not None}
-        refusals = {}
+        refusals: dict[str, PlacementRefusedError] = {}
         for portion in _portions(wanted):
             answer = self._link.send("PUT", f"{bulk}/providers", {"providers": portion})
+            if answer.status == 409:
+                refusals |= {one.uuid: refusal(answer) for one in portion}
+                continue
             for uuid, refused in decoded(expect(answer, 200), _Outcome).refused.items():
                 refusals[uuid] = PlacementRefusedError(refused.status, refused.detail)
         return refusals

@@ -1,0 +1,143 @@
+"""A proxy in front of a real service that fails when it is told to: outages, as a client sees them."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What happens to requests, instead of an answer or to it."""
+
+    status: int = 0
+    """Answer with this one; 0 hangs up."""
+    body: bytes = b""
+    works: bool = False
+    """The service gets the request all the same: only its answer is lost."""
+    after: int = 0
+    """So many requests get through before it begins."""
+    times: int = 1_000_000
+    """So many fail; then all is well again."""
+    method: str = ""
+    path: str = ""
+    """Only requests with this method, and with this in their path, fail."""
+
+
+HUNG_UP = Fault()
+ERROR = Fault(500, b'{"errors": [{"status": 500, "detail": "it broke"}]}')
+GARBAGE = Fault(200, b"<html>Welcome to nginx!</html>")
+CONFLICT = Fault(
+    409,
+    json.dumps(
+        {"errors": [{"status": 409, "detail": "changed", "code": "placement.concurrent_update"}]}
+    ).encode(),
+    method="PUT",
+)
+LOST_ANSWER = Fault(works=True, method="PUT")
+
+
+class FaultyProxy:
+    def __init__(self, target: int) -> None:
+        """`target` is the port of the service."""
+        self.target = target
+        self.requests: list[tuple[str, str]] = []
+        """The methods and paths that reached us, in order."""
+        self._fault: Fault | None = None
+        self._seen = 0
+        self._lock = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        self.port: int = self._server.server_address[1]
+
+    @property
+    def writes(self) -> list[str]:
+        """The paths of requests that change something."""
+        reading = ("/members", "/aggregates/providers")
+        return [
+            path
+            for method, path in self.requests
+            if method in ("PUT", "DELETE") or (method == "POST" and not path.endswith(reading))
+        ]
+
+    def fail(self, fault: Fault | None) -> None:
+        """From now on; None ends it."""
+        with self._lock:
+            self._fault, self._seen = fault, 0
+
+    def start(self) -> None:
+        threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _next(self, method: str, path: str) -> Fault | None:
+        with self._lock:
+            self.requests.append((method, path))
+            fault = self._fault
+            if fault is None or fault.method not in ("", method) or fault.path not in path:
+                return None
+            self._seen += 1
+            return fault if fault.after < self._seen <= fault.after + fault.times else None
+
+    def _handler(self) -> type[BaseHTTPRequestHandler]:
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_any(self) -> None:
+                body = self.rfile.read(int(self.headers.get("content-length") or 0))
+                fault = proxy._next(self.command, self.path)
+                if fault is None or fault.works:
+                    status, headers, answer = proxy._pass_on(
+                        self.command, self.path, dict(self.headers), body
+                    )
+                if fault is not None and fault.status == 0:
+                    self.close_connection = True
+                    return
+                if fault is not None:
+                    status, headers, answer = fault.status, {"content-type": "application/json"}, fault.body
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                if status != 204:
+                    self.send_header("Content-Length", str(len(answer)))
+                self.end_headers()
+                self.wfile.write(answer)
+
+            do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815
+
+            def log_message(self, format: str, *args: object) -> None:
+                """The test shows what it did."""
+
+        return Handler
+
+    def _pass_on(
+        self, method: str, path: str, headers: dict[str, str], body: bytes
+    ) -> tuple[int, dict[str, str], bytes]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.target, timeout=60)
+        try:
+            sent = {name: value for name, value in headers.items() if name.lower() not in _HOP}
+            connection.request(method, path, body or None, sent)
+            reply = connection.getresponse()
+            kept = {name: value for name, value in reply.getheaders() if name.lower() not in _HOP}
+            return reply.status, kept, reply.read()
+        finally:
+            connection.close()
+
+
+@contextmanager
+def in_front_of(port: int) -> Iterator[FaultyProxy]:
+    proxy = FaultyProxy(port)
+    proxy.start()
+    yield proxy
+    proxy.stop()
