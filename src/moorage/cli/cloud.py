@@ -36,10 +36,11 @@ class Cloud:
     def __init__(self, conf: cfg.ConfigOpts, placement: PlacementService, data: Path, hosts: int) -> None:
         self._conf = conf
         self._database = placement.database
-        client = LocalPlacement(placement)
+        self._data = data
+        self._client = client = LocalPlacement(placement)
         network = PoolNetwork(self._database, PoolSettings.from_conf(conf))
         self._catalogue = Catalogue(self._database)
-        bus = LocalBus()
+        self._bus = bus = LocalBus()
         self._conductor = ConductorService(
             self._database,
             ConductorSettings.from_conf(conf),
@@ -57,10 +58,9 @@ class Cloud:
             wake=self._conductor.runner.wake,
             scheduler=scheduler_options.settings(conf),
         )
-        self._agents = [
-            _agent(conf, f"fake-{number}", bus, client, data / "agents" / f"fake-{number}")
-            for number in range(1, hosts + 1)
-        ]
+        names = [f"fake-{number}" for number in range(1, hosts + 1)]
+        self.agents = {host: self.agent(host) for host in names}
+        """By host."""
 
     def application(self) -> Wsgi:
         images = images_wsgi.build(self._conf, self._catalogue)
@@ -72,19 +72,19 @@ class Cloud:
         if not self._database.is_postgresql:  # then the ledger is this process's alone
             self._database.transact(ledger.forget_leases)
         self._conductor.start()
-        for agent in self._agents:
+        for agent in self.agents.values():
             agent.start()
 
     def stop(self) -> None:
-        for agent in self._agents:
+        for agent in self.agents.values():
             agent.stop()
         self._conductor.stop()
 
-
-def _agent(
-    conf: cfg.ConfigOpts, host: str, bus: LocalBus, placement: LocalPlacement, directory: Path
-) -> AgentService:
-    directory.mkdir(parents=True, exist_ok=True)
-    settings = replace(AgentSettings.from_conf(conf), host=host)
-    driver = FakeDriver(host, FakeSettings.from_conf(conf), directory)
-    return AgentService(settings, driver, bus.agent_side(), placement, Journal(directory / "journal.sqlite"))
+    def agent(self, host: str) -> AgentService:
+        """One life of a host's agent: what it has, and what it has to do, outlives it in its directory."""
+        directory = self._data / "agents" / host
+        directory.mkdir(parents=True, exist_ok=True)
+        settings = replace(AgentSettings.from_conf(self._conf), host=host)
+        driver = FakeDriver(host, FakeSettings.from_conf(self._conf), directory)
+        journal = Journal(directory / "journal.sqlite")
+        return AgentService(settings, driver, self._bus.agent_side(), self._client, journal)

@@ -64,6 +64,20 @@ class Harbour:
         reply = self.cloud.api.simulate_put(f"/v2.1/os-services/{service['id']}", json=fields)
         assert reply.status_code == 200, reply.text
 
+    def set_metadata(self, uuid: str, metadata: dict[str, str]) -> None:
+        reply = self.cloud.api.simulate_post(f"/v2.1/servers/{uuid}/metadata", json={"metadata": metadata})
+        assert reply.status_code == 200, reply.text
+
+    def stop_agent(self, host: str) -> None:
+        """The host is dead."""
+        self.cloud.cloud.agents.pop(host).stop()
+
+    def start_agent(self, host: str) -> None:
+        """The host comes back, and nobody says any more that it is dead."""
+        self.set_service(host, forced_down=False)
+        agent = self.cloud.cloud.agents[host] = self.cloud.cloud.agent(host)
+        agent.start()
+
     def die(self, host: str) -> None:
         """An operator says that the host is dead, which it need not be."""
         self.set_service(host, forced_down=True)
@@ -82,6 +96,9 @@ class Harbour:
     def used(self) -> Any:
         """What the project uses of its quotas."""
         return self.cloud.get("/v2.1/limits")["limits"]["absolute"]
+
+    def traces(self, uuid: str) -> list[Any]:
+        return list(self.cloud.get(f"/v2.1/servers/{uuid}/moorage-trace")["traces"])
 
     def migrations(self, uuid: str) -> list[Any]:
         """The newest first."""
