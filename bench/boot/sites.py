@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
@@ -14,11 +13,21 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 from moorage.db import engine
-from tests.support.moorage import configure
-from tests.support.processes import Service, cpu_seconds, free_port, port_is_open, start_service, wait_until
+from tests.support import postgres, rabbitmq
+from tests.support.moorage import PROGRAMS, configure, seed, sync_database
+from tests.support.processes import (
+    Service,
+    cpu_seconds,
+    free_port,
+    port_is_open,
+    process_tree,
+    start_service,
+    wait_until,
+)
+from tests.support.profiles import Settings, ini
 from tests.support.wire import Wire
 
-MOORAGE = Path(sys.executable).parent / "moorage"
+AGENTS = 3
 UNLIMITED = {"instances": "-1", "cores": "-1", "ram": "-1"}
 
 
@@ -36,9 +45,13 @@ class Site:
     """Where the processes that schedule tell of it."""
     database: Engine
     services: list[Service]
+    foundations: list[int] = field(default_factory=list)
+    """The processes of the database and the broker."""
 
     def cpu_seconds(self) -> float:
-        return cpu_seconds([pid for service in self.services for pid in service.pids()])
+        """Of everything that a boot keeps busy."""
+        below = [pid for root in self.foundations for pid in process_tree(root)]
+        return cpu_seconds([*below, *(pid for service in self.services for pid in service.pids())])
 
     def wait_for_nodes(self, count: int, timeout: float = 300.0) -> None:
         """Placement is told of nodes before the Compute side is, so these can be scheduled to."""
@@ -65,7 +78,7 @@ def embedded(directory: Path, nodes: int) -> Iterator[Site]:
     url = f"sqlite:///{data / 'moorage.sqlite'}"
     config = configure(directory, url, {"fake": {"nodes": str(nodes)}, "quota": UNLIMITED})
     command: list[str | Path] = [
-        *(MOORAGE, "up", "--data", data, "--auth", "none", "--hosts", "1", "--config", config),
+        *(PROGRAMS / "moorage", "up", "--data", data, "--auth", "none", "--hosts", "1", "--config", config),
         *("--placement-port", str(placement), "--compute-port", str(compute)),
     ]
     with start_service(
@@ -82,4 +95,82 @@ def metrics(port: int) -> str:
         return wire.get("/metrics").body.decode()
 
 
-STARTERS = {Form.EMBEDDED: embedded}
+@contextmanager
+def scaled(directory: Path, nodes: int) -> Iterator[Site]:
+    """Processes of their own on PostgreSQL and RabbitMQ, as many as two cores can feed."""
+    with rabbitmq.start() as broker, postgres.start() as server:
+        parts = _Parts(directory, server.create_database("moorage"), broker.url, nodes)
+        try:
+            yield parts.start([server.pid, broker.broker.pid])
+        finally:
+            parts.stop()
+
+
+class _Parts:
+    """A Placement, a Compute API, two conductors and three agents that share the nodes."""
+
+    def __init__(self, directory: Path, database_url: str, broker_url: str, nodes: int) -> None:
+        self._directory = directory
+        self._database_url = database_url
+        self._nodes = nodes
+        self._placement_port, self._compute_port = free_port(), free_port()
+        self._metrics_ports = [free_port(), free_port()]
+        self._services: list[Service] = []
+        self._common: Settings = {
+            "DEFAULT": {"transport_url": broker_url},
+            "log": {"level": "WARNING"},
+            "auth": {"strategy": "none"},
+            "quota": UNLIMITED,
+            "placement": {"workers": "1", "port": str(self._placement_port)},
+            "compute": {"workers": "1", "port": str(self._compute_port)},
+            "placement_client": {
+                "auth_type": "none",
+                "endpoint": f"http://127.0.0.1:{self._placement_port}",
+            },
+        }
+
+    def start(self, foundations: list[int]) -> Site:
+        database = {"database": {"connection": self._database_url}}
+        config = self._configure("moorage", database)
+        sync_database(config)
+        seed(config)
+        self._run("moorage-placement", config, self._placement_port)
+        self._run("moorage-api", config, self._compute_port)
+        for number, port in enumerate(self._metrics_ports):
+            own = {"host": f"conductor-{number}", "metrics_port": str(port)}
+            self._run("moorage-conductor", self._configure(own["host"], {**database, "conductor": own}), port)
+        for number, share in enumerate(_shares(self._nodes, AGENTS)):
+            own = {"host": f"host-{number}", "state_directory": str(self._directory / f"host-{number}")}
+            more = {"agent": own, "fake": {"nodes": str(share)}}
+            self._run("moorage-agent", self._configure(own["host"], more), 0)
+        site = Site(
+            self._compute_port,
+            self._metrics_ports,
+            engine.connect(self._database_url),
+            self._services,
+            foundations,
+        )
+        site.wait_for_nodes(self._nodes)
+        return site
+
+    def stop(self) -> None:
+        for service in reversed(self._services):
+            service.stop()
+
+    def _configure(self, name: str, more: Settings) -> Path:
+        path = self._directory / f"{name}.conf"
+        path.write_text(ini({**self._common, **more}))
+        return path
+
+    def _run(self, program: str, config: Path, port: int) -> None:
+        log = self._directory / f"{len(self._services)}-{program}.log"
+        ready = (lambda: port_is_open(port)) if port else (lambda: True)
+        command: list[str | Path] = [PROGRAMS / program, "--config-file", config]
+        self._services.append(start_service(command, port, log, ready=ready, timeout=120))
+
+
+def _shares(total: int, parts: int) -> list[int]:
+    return [total // parts + (1 if number < total % parts else 0) for number in range(parts)]
+
+
+STARTERS = {Form.EMBEDDED: embedded, Form.SCALED: scaled}

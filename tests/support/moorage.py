@@ -30,6 +30,12 @@ def sync_database(config: Path) -> None:
     )
 
 
+def seed(config: Path) -> None:
+    """The usual flavors and images."""
+    command = [str(PROGRAMS / "moorage-manage"), "--config-file", str(config), "seed"]
+    subprocess.run(command, check=True, capture_output=True)
+
+
 def start(config: Path, workers: int = 2, port: int | None = None, timeout: float = 60.0) -> Service:
     """Start it under Granian; returns when it answers."""
     port = port or free_port()
