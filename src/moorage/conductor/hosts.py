@@ -30,6 +30,7 @@ _STATES = (
         nodes.c.host,
         nodes.c.hypervisor_type,
         sa.cast(nodes.c.facts, sa.Text).label("facts"),
+        nodes.c.build_failures,
         services.c.seen_at,
         services.c.forced_down,
         services.c.disabled,
@@ -78,6 +79,7 @@ class Hosts:
                 hypervisor_type=row.hypervisor_type,
                 supported=_supported(row.facts),
                 servers=row.servers,
+                build_failures=row.build_failures,
                 cell=_cell(row.host_facts),
             )
             for row in rows

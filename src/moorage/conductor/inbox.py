@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from moorage.bus.contract import SAY_AGAIN, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
 from moorage.compute import membership
 from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import ledger, registry, sightings
+from moorage.conductor import build_failures, ledger, registry, sightings
 from moorage.conductor.ledger import Answer
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.conductor.sightings import Wished
@@ -67,6 +67,8 @@ class Inbox:
 
     def _record(self, connection: Connection, heartbeat: Heartbeat) -> list[Task]:
         """Write down what an agent says; answers with what it has to be told."""
+        if heartbeat.nodes is not None:  # as it always is after a start
+            build_failures.forgive_restarted(connection, heartbeat.host, heartbeat.facts)
         entry = registry.sign_of_life(
             connection, heartbeat.host, AGENT_BINARY, version=heartbeat.version, facts=heartbeat.facts
         )

@@ -21,7 +21,7 @@ from moorage.compute import actions, traces
 from moorage.compute.actions import Event
 from moorage.compute.fault import fault
 from moorage.compute.states import TaskState, VmState
-from moorage.conductor import groups
+from moorage.conductor import build_failures, groups
 from moorage.conductor.agents import Agents
 from moorage.conductor.deciding import NoHost
 from moorage.conductor.placing import Disputed, Placer
@@ -172,10 +172,13 @@ class Build:
             "fault": None,
         }
         self._note(work, "compute__do_build_and_run_instance")
+        work.write_together(build_failures.end, work.data["placed"]["node_uuid"])
         work.finish()
 
     def _try_elsewhere(self, work: Work, step: str, error: str, *, allowed: bool) -> None:
         self._note(work, "compute__do_build_and_run_instance", error)
+        if step == "spawn":
+            work.write_together(build_failures.add, work.data["placed"]["node_uuid"])
         _give_up_here(work, step, "failed", error)
         failures = [one for one in work.data[traces.ATTEMPTS] if one["outcome"] == "failed"]
         if not allowed or len(failures) >= self._max_attempts:

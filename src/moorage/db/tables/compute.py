@@ -80,10 +80,12 @@ nodes = sa.Table(
     sa.Column("epoch", sa.BigInteger, nullable=False, default=1),
     sa.Column("hypervisor_type", sa.String(64), nullable=False),
     sa.Column("facts", sa.JSON, nullable=False, default=dict),
+    sa.Column("build_failures", sa.Integer, nullable=False, server_default="0"),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
 )
-"""The UUID is the provider's; `epoch` grows whenever the node gets another owner."""
+"""The UUID is the provider's; `epoch` grows whenever the node gets another owner; `build_failures` are
+those in a row."""
 
 servers = sa.Table(
     "servers",
