@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from keystoneauth1 import loading
 from oslo_config import cfg
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -24,7 +23,7 @@ from moorage.compute.reconciliation import Progress as Report
 from moorage.core import log
 from moorage.db import engine
 from moorage.db.database import Database
-from moorage.placement.client.connect import GROUP, connect
+from moorage.placement.client.connect import connect, is_configured
 from moorage.placement.client.contract import PlacementClient
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService, Settings
@@ -94,8 +93,7 @@ def exit_code(found: Findings, *, dry_run: bool) -> int:
 
 def _client(conf: cfg.ConfigOpts, database: Database) -> PlacementClient:
     """Where [placement_client] names no service, Placement is ours, in the same database."""
-    loading.register_auth_conf_options(conf, GROUP)
-    if conf[GROUP].auth_type is not None:
+    if is_configured(conf):
         return connect(conf)
     return LocalPlacement(PlacementService(database, Settings.from_conf(conf)))
 

@@ -179,6 +179,12 @@ def remove_host(connection: Connection, aggregate_id: int, host: str) -> Aggrega
     return find(connection, aggregate_id)
 
 
+def forget_host(connection: Connection, host: str) -> None:
+    """A host is gone for good, and with it its place in all aggregates."""
+    _begin_change(connection)
+    connection.execute(sa.delete(aggregate_hosts).where(aggregate_hosts.c.host == host))
+
+
 def _begin_change(connection: Connection) -> None:
     """One change at a time, since zones are a matter of all aggregates; readers learn that there was one."""
     lock.by_name(connection, _SUBJECT)

@@ -114,6 +114,18 @@ def test_a_node_that_leaves_leaves_the_aggregates_too(site: Site) -> None:
     assert site.says("goes") == {"goes": {"rack"}}
 
 
+def test_a_host_that_is_deleted_is_in_no_aggregate_any_more(site: Site) -> None:
+    site.add("h", "n", "in-use")
+    site.add("other", "o")
+    rack = site.aggregate("rack", "h", "other")
+    site.direct.claim([ConsumerClaim(uuid_of("server"), {uuid_of("in-use"): {"VCPU": 1}}, "p", "u")])
+    listed = site.admin.get("/os-services?host=h").json["services"]
+    assert site.admin.delete(f"/os-services/{listed[0]['id']}").status == 204
+    assert site.admin.get(f"/os-aggregates/{rack}").json["aggregate"]["hosts"] == ["other"]
+    site.follow_nodes()
+    assert site.says("n", "in-use", "o") == {"in-use": set(), "o": {"rack"}}
+
+
 def test_a_host_without_nodes_can_be_grouped(site: Site) -> None:
     site.beat("empty")
     site.aggregate("rack", "empty")

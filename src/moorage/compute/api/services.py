@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute import services
+from moorage.compute import aggregates, membership, services
 from moorage.compute.api.numbers import row_number
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.times import plain
@@ -106,7 +106,12 @@ def delete(service: ComputeService, call: Call) -> Reply:
     identity = _identity(call)
 
     def forget(connection: Connection) -> list[str]:
-        return services.delete(connection, services.find(connection, identity))
+        found = services.find(connection, identity)
+        node_uuids = services.delete(connection, found)
+        if found.binary == services.AGENT:
+            aggregates.forget_host(connection, found.host)
+            membership.mark_due(connection, node_uuids)  # a provider that stays leaves its aggregates
+        return node_uuids
 
     for node_uuid in service.database.transact(forget):
         try:
