@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format unit docs conformance chaos bench-placement bench-boot integration reference lab lock release-note clean
+.PHONY: help up test lint format unit docs conformance chaos bench-placement bench-aggregates bench-boot integration reference lab lock release-note clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -49,6 +49,9 @@ chaos: $(VENV)/.test  ## kill and race the services for half an hour, then check
 
 bench-placement: $(VENV)/.test reference  ## side by side with the reference Placement (long)
 	$(BIN)/python -m bench.placement $(ARGS)
+
+bench-aggregates: $(VENV)/.test  ## aggregates mirrored in Placement: all hosts at once, and one by one (long)
+	$(BIN)/python -m bench.aggregates $(ARGS)
 
 bench-boot: $(VENV)/.test  ## servers a second on simulated nodes, embedded and scaled (long)
 	$(BIN)/python -m bench.boot $(ARGS)

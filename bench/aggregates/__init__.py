@@ -1,0 +1,1 @@
+"""What it takes to mirror host aggregates in Placement."""
