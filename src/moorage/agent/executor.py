@@ -55,6 +55,7 @@ class Executor:
             "start": self._start,
             "stop": self._stop,
             "reboot": self._reboot,
+            "look": self._look,
             "rebuild": self._rebuild,
             "hand_over": self._hand_over_server,
             "take_over": self._take_over,
@@ -162,6 +163,9 @@ class Executor:
 
     def _stop(self, task: Task) -> Facts:
         return {"power_state": self._driver.stop(task.server_uuid, task.node_uuid)}
+
+    def _look(self, task: Task) -> Facts:
+        return {"power_state": self._driver.power(task.server_uuid, task.node_uuid)}
 
     def _reboot(self, task: Task) -> Facts:
         hard = bool(task.payload.get("hard", False))

@@ -11,6 +11,8 @@ _ACTIONS = {
     "delete": "delete",
     "start": "power_on",
     "stop": "power_off",
+    "powered_on": "power_on",
+    "powered_off": "power_off",
     "reboot": "reboot",
     "rebuild": "rebuild",
     "cold_move": "resize",

@@ -27,6 +27,7 @@ from moorage.conductor.operations.evacuate import Evacuate
 from moorage.conductor.operations.live_migrate import LiveMigrate
 from moorage.conductor.operations.moving import Tools
 from moorage.conductor.operations.power import Power
+from moorage.conductor.operations.power_update import PowerUpdate
 from moorage.conductor.operations.rebuild import Rebuild
 from moorage.conductor.operations.revert_resize import RevertResize
 from moorage.conductor.operations.unwind import Unwind
@@ -125,6 +126,7 @@ class ConductorService:
             "evacuate": Evacuate(tools),
             "unwind": Unwind(tools),
             **{kind: Power(agents, kind) for kind in ("start", "stop", "reboot")},
+            **dict.fromkeys(("powered_on", "powered_off"), PowerUpdate(agents, hosts)),
         }
         self.runner = Runner(
             database,

@@ -94,6 +94,9 @@ class Driver(Protocol):
 
     def reboot(self, server_uuid: str, node_uuid: str, *, hard: bool) -> int: ...
 
+    def power(self, server_uuid: str, node_uuid: str) -> int:
+        """The server's power state, as the machine itself says."""
+
     def rebuild(self, spec: ServerSpec) -> int:
         """Make the server anew where it is, from the image of `spec`; answers its power state."""
 

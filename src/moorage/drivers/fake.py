@@ -135,6 +135,12 @@ class FakeDriver:
     def hurry_live_migration(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.HURRIED, "live_migrate")
 
+    def power(self, server_uuid: str, node_uuid: str) -> int:
+        server = self._servers.get(server_uuid)
+        if server is None:
+            raise DriverError(f"server {server_uuid} is not on host {self._host}")
+        return server.power
+
     def servers(self) -> dict[str, int]:
         return {server.uuid: server.power for server in self._servers.all().values()}
 

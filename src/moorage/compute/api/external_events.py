@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
+from moorage.compute import external_events
+from moorage.compute import servers as domain
+from moorage.compute.api.servers import origin_of
+from moorage.compute.server_errors import ServerNotFound
 from moorage.compute.service import ComputeService
 from moorage.db.among import among
 from moorage.db.tables.compute import servers
@@ -18,16 +23,22 @@ _NEED_TAG = frozenset({"volume-extended", "power-update", "accelerator-request-b
 def create(service: ComputeService, call: Call) -> Reply:
     """Report events of servers; each gets an answer of its own."""
     events = call.json()["events"]
-    named = {event["server_uuid"] for event in events}
+    hosts = _hosts(service, {event["server_uuid"] for event in events})
+    for event in events:
+        event["code"] = _code(event, hosts)
+        if event["code"] == 200:
+            _take(service, call, event)
+        event["status"] = "completed" if event["code"] == 200 else "failed"
+    service.wake()
+    mixed = any(event["code"] != 200 for event in events)
+    return Reply(207 if mixed else 200, {"events": events})
+
+
+def _hosts(service: ComputeService, named: set[str]) -> dict[str, str | None]:
     query = sa.select(servers.c.uuid, servers.c.host)
     with service.database.read() as connection:
         known = query.where(among(connection, servers.c.uuid, named), servers.c.deleted_at.is_(None))
-        hosts = dict(connection.execute(known).all())
-    for event in events:
-        event["code"] = _code(event, hosts)
-        event["status"] = event.get("status", "completed") if event["code"] == 200 else "failed"
-    mixed = any(event["code"] != 200 for event in events)
-    return Reply(207 if mixed else 200, {"events": events})
+        return dict(connection.execute(known).all())
 
 
 def _code(event: dict[str, Any], hosts: dict[str, str | None]) -> int:
@@ -36,3 +47,19 @@ def _code(event: dict[str, Any], hosts: dict[str, str | None]) -> int:
     if event["name"] in _NEED_TAG and event.get("tag") is None:
         return 400
     return 200 if hosts[event["server_uuid"]] else 422
+
+
+def _take(service: ComputeService, call: Call, event: dict[str, Any]) -> None:
+    """Let happen what the event is for; the server may have been deleted just now."""
+    handler = external_events.HANDLERS.get(event["name"])
+    if handler is None:
+        return
+
+    def handle(connection: Connection) -> None:
+        server = domain.lock(connection, event["server_uuid"])
+        handler(connection, server, event.get("tag", ""), origin_of(call))
+
+    try:
+        service.database.transact(handle)
+    except ServerNotFound:
+        event["code"] = 404

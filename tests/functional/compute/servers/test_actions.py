@@ -260,8 +260,9 @@ def test_each_event_gets_its_answer(cloud: Cloud, running: str) -> None:
     assert answer.status_code == 207
     assert [event["code"] for event in answer.json["events"]] == [200, 404, 422, 400]
     assert [event["status"] for event in answer.json["events"]] == ["completed", "failed", "failed", "failed"]
-    answer = cloud.neutron.call("POST", path, {"events": events[:1]})
+    answer = cloud.neutron.call("POST", path, {"events": [{**events[0], "status": "failed"}]})
     assert answer.status_code == 200
+    assert answer.json["events"][0]["status"] == "completed"  # that is: we have heard it
     cloud.alice.refused(403, "POST", path, {"events": events})
     cloud.neutron.refused(400, "POST", path, {"events": []})
     cloud.neutron.refused(400, "POST", path, {"events": events[3:]}, "2.75")
