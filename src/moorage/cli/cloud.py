@@ -18,13 +18,13 @@ from moorage.compute.service import Settings as ComputeSettings
 from moorage.conductor import ledger
 from moorage.conductor.service import ConductorService
 from moorage.conductor.service import Settings as ConductorSettings
+from moorage.db.database import Database
 from moorage.drivers.fake import FakeDriver, FakeSettings
 from moorage.http.auth import Wsgi
 from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
 from moorage.network.pool import PoolNetwork, PoolSettings
-from moorage.placement.client.local import LocalPlacement
-from moorage.placement.service import PlacementService
+from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler import options as scheduler_options
 
 IMAGE_PATH = "/image"
@@ -33,11 +33,13 @@ IMAGE_PATH = "/image"
 class Cloud:
     """What a user boots servers on, in one process."""
 
-    def __init__(self, conf: cfg.ConfigOpts, placement: PlacementService, data: Path, hosts: int) -> None:
+    def __init__(
+        self, conf: cfg.ConfigOpts, database: Database, placement: PlacementClient, data: Path, hosts: int
+    ) -> None:
         self._conf = conf
-        self._database = placement.database
+        self._database = database
         self._data = data
-        self._client = client = LocalPlacement(placement)
+        self._placement = placement
         network = PoolNetwork(self._database, PoolSettings.from_conf(conf))
         self._catalogue = Catalogue(self._database)
         self._bus = bus = LocalBus()
@@ -46,7 +48,7 @@ class Cloud:
             ConductorSettings.from_conf(conf),
             bus.conductor_side(),
             network,
-            client,
+            placement,
             notifications.from_conf(conf),
         )
         self._compute = ComputeService(
@@ -54,7 +56,7 @@ class Cloud:
             settings=ComputeSettings.from_conf(conf),
             images=self._catalogue,
             network=network,
-            placement=client,
+            placement=placement,
             wake=self._conductor.runner.wake,
             scheduler=scheduler_options.settings(conf),
         )
@@ -87,4 +89,4 @@ class Cloud:
         settings = replace(AgentSettings.from_conf(self._conf), host=host)
         driver = FakeDriver(host, FakeSettings.from_conf(self._conf), directory)
         journal = Journal(directory / "journal.sqlite")
-        return AgentService(settings, driver, self._bus.agent_side(), self._client, journal)
+        return AgentService(settings, driver, self._bus.agent_side(), self._placement, journal)

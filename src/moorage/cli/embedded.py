@@ -19,6 +19,7 @@ from moorage.cli.credentials import Credentials, Endpoints
 from moorage.cli.errors import CommandError
 from moorage.db import engine, migrate
 from moorage.http.auth import Wsgi
+from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService
 from moorage.placement.wsgi import build
 
@@ -57,7 +58,8 @@ class Embedded:
         migrate.sync(engine.from_conf(self.conf))
         self._placement = PlacementService.from_conf(self.conf)
         self._placement.start()
-        self._cloud = Cloud(self.conf, self._placement, plan.data, plan.hosts)
+        client = LocalPlacement(self._placement)
+        self._cloud = Cloud(self.conf, self._placement.database, client, plan.data, plan.hosts)
         self._servers = {
             self.endpoints.placement: _server(
                 plan.listen, plan.placement_port, build(self.conf, self._placement)

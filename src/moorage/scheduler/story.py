@@ -70,6 +70,9 @@ def sentence(trace: Trace) -> str:
         return f"{NO_VALID_HOST}: none has all that the server asks for."
     if not trace.why.trees:
         return f"{NO_VALID_HOST}: there are no hosts."
+    if trace.why.nearest and any(name.startswith("in_tree") for name, _ in trace.query):
+        failures = "; ".join(trace.why.nearest[0].failures)
+        return f"{NO_VALID_HOST}: the host that it has to go to does not fit ({failures})."
     return f"{NO_VALID_HOST}: {_emptiness(trace.why, trace.narrowings)}."
 
 

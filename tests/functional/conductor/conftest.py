@@ -15,9 +15,12 @@ from moorage.cli.cloud import Cloud
 from moorage.db import engine, migrate
 from moorage.db.tables.compute import addresses, operations
 from moorage.db.tables.placement import allocations, consumers
+from moorage.placement.client.contract import PlacementClient
+from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService
 from tests.functional.conductor.harbour import Harbour
 from tests.support.processes import wait_until
+from tests.support.recorder import Recorder
 
 BASICS = {
     "auth.strategy": "none",
@@ -31,19 +34,24 @@ BASICS = {
 class Yard:
     """What a test does to the cloud, as a user and as an auditor."""
 
-    def __init__(self, url: str, directory: Path, hosts: int, **options: object) -> None:
+    def __init__(
+        self, url: str, directory: Path, hosts: int, client: PlacementClient | None = None, **options: object
+    ) -> None:
         engine_ = engine.connect(url)
         migrate.sync(engine_)
         engine_.dispose()
         self.conf = settings.read(None, {**BASICS, "database.connection": url, **options})
         self.placement = PlacementService.from_conf(self.conf)
         self.placement.start()
-        self.cloud = Cloud(self.conf, self.placement, directory, hosts)
+        self.asked = Recorder(client or LocalPlacement(self.placement))
+        self.client = self.asked.client
+        self.cloud = Cloud(self.conf, self.placement.database, self.client, directory, hosts)
         headers = {"x-auth-token": "admin", "openstack-api-version": "compute 2.96"}
         self.api = testing.TestClient(self.cloud.application(), headers=headers)
         self.cloud.start()
-        wait_until(lambda: len(self.get("/v2.1/os-hypervisors")["hypervisors"]) == hosts, "the hosts", 30)
-        wait_until(lambda: self.providers() == hosts, "the inventories", 30)
+        nodes = hosts * int(str(options.get("fake.nodes", 1)))
+        wait_until(lambda: len(self.get("/v2.1/os-hypervisors")["hypervisors"]) == nodes, "the hosts", 30)
+        wait_until(lambda: self.providers() == nodes, "the inventories", 30)
 
     def stop(self) -> None:
         self.cloud.stop()

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import sqlalchemy as sa
 
+from moorage.core import uuids
+from moorage.db.tables.compute import images
 from moorage.drivers.fake_servers import FakeServer
-from moorage.placement.client.local import LocalPlacement
 from tests.support.processes import wait_until
 
 if TYPE_CHECKING:
@@ -20,6 +22,8 @@ class Harbour:
     def __init__(self, cloud: Yard, directory: Path) -> None:
         self.cloud = cloud
         self._agents = directory / "agents" / "agents"
+        self.strangers: set[str] = set()
+        """Consumers that are there for other reasons."""
 
     # ------------------------------------------------------------ as a user
 
@@ -30,6 +34,18 @@ class Harbour:
         assert server["status"] == "ACTIVE", server
         self.cloud.await_rest()
         return uuid
+
+    def running_many(self, count: int, **fields: Any) -> None:
+        self.cloud.await_status(self.cloud.boot(count=count, **fields), "ACTIVE")
+
+    def make_flavor(self, name: str, resource_class: str) -> None:
+        """A flavor of one whole node."""
+        flavor = {"name": name, "id": name, "ram": 64, "vcpus": 1, "disk": 1}
+        assert self.cloud.api.simulate_post("/v2.1/flavors", json={"flavor": flavor}).status_code == 200
+        specs = {f"resources:{other}": "0" for other in ("VCPU", "MEMORY_MB", "DISK_GB")}
+        body = {"extra_specs": {**specs, f"resources:{resource_class}": "1"}}
+        reply = self.cloud.api.simulate_post(f"/v2.1/flavors/{name}/os-extra_specs", json=body)
+        assert reply.status_code == 200, reply.text
 
     def act(self, uuid: str, body: dict[str, Any], *, version: str = "2.96", status: int = 202) -> Any:
         reply = self.cloud.api.simulate_post(
@@ -67,6 +83,14 @@ class Harbour:
     def set_metadata(self, uuid: str, metadata: dict[str, str]) -> None:
         reply = self.cloud.api.simulate_post(f"/v2.1/servers/{uuid}/metadata", json={"metadata": metadata})
         assert reply.status_code == 200, reply.text
+
+    def add_image(self, properties: dict[str, str]) -> str:
+        """An image with these properties, as somebody put it into the catalogue."""
+        uuid = uuids.generate()
+        row = {"uuid": uuid, "name": "picky", "properties": properties}
+        with self.cloud.placement.database.write() as connection:
+            connection.execute(sa.insert(images).values(row))
+        return uuid
 
     def stop_agent(self, host: str) -> None:
         """The host is dead."""
@@ -131,7 +155,7 @@ class Harbour:
             hypervisor["id"]: hypervisor["hypervisor_hostname"]
             for hypervisor in self.cloud.get("/v2.1/os-hypervisors")["hypervisors"]
         }
-        found, _ = LocalPlacement(self.cloud.placement).allocations(consumer_uuid)
+        found, _ = self.cloud.client.allocations(consumer_uuid)
         return {names[uuid]: amounts for uuid, amounts in found.items()}
 
     def only_on(self, uuid: str, host: str) -> FakeServer:
@@ -139,7 +163,7 @@ class Harbour:
         wait_until(lambda: set(self.copies(uuid)) == {host}, f"only {host} to have the server", 20)
         assert self.host_of(uuid) == host
         assert set(self.held(uuid)) == {host}
-        assert self.cloud.holders() == {uuid}
+        assert self.cloud.holders() - self.strangers == {uuid}
         assert self.cloud.addressed() == {uuid}
         return self.copies(uuid)[host]
 

@@ -80,11 +80,14 @@ _SENTENCES = {
 def nearest_misses(
     plan: Plan, checks: list[Check], able: list[Mask], combined: list[Outcome], count: int
 ) -> list[NearMiss]:
-    """The trees that fail the fewest conditions, the emptiest first among equals."""
+    """The trees that fail the fewest conditions, the emptiest first among equals.
+
+    Where one tree is asked for, it is the nearest however much it fails: no other one will ever do.
+    """
     view = plan.view
     failed = np.zeros(view.size, np.int64)
-    for trees in able:
-        failed += ~trees
+    for check, trees in zip(checks, able, strict=True):
+        failed += ~trees * (len(checks) if check.kind is Kind.IN_TREE else 1)
     left = combined[-1].in_order if combined else plan.anchors
     missing = np.flatnonzero(view.anchors & ~left)
     fullness = utilisation(view, plan.amounts)
