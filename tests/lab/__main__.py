@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.lab.client.openstack import CLIENT
 from tests.lab.keystone.pristine import pristine_state
+from tests.lab.openstack.environment import OPENSTACK
 
 print(CLIENT.bin())
 print(pristine_state())
+print(OPENSTACK.bin())

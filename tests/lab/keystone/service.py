@@ -11,7 +11,8 @@ import requests
 
 from tests.lab.keystone.pristine import KEYSTONE, pristine_state
 from tests.lab.keystone.settings import ADMIN_PASSWORD, REGION, settings
-from tests.support.processes import Service, free_port, start_service
+from tests.lab.wsgi import serve
+from tests.support.processes import Service, free_port
 from tests.support.profiles import ini
 
 DOMAIN = "default"
@@ -19,7 +20,7 @@ DOMAIN = "default"
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with one role in one project."""
+    """Somebody with a role, or several, in one project."""
 
     name: str
     password: str
@@ -56,14 +57,15 @@ class Keystone:
     def admin(self) -> Person:
         return Person("admin", ADMIN_PASSWORD, "admin", self.projects["admin"])
 
-    def add_person(self, name: str, role: str, project: str) -> Person:
+    def add_person(self, name: str, role: str, project: str, *more_roles: str) -> Person:
         password = f"{name}-secret"
         if project not in self.projects:
             made = self._post("projects", "project", name=project, domain_id=DOMAIN)
             self.projects[project] = made["id"]
         user = self._post("users", "user", name=name, password=password, domain_id=DOMAIN)["id"]
-        grant = f"projects/{self.projects[project]}/users/{user}/roles/{self.roles[role]}"
-        self._ask("PUT", grant)
+        for each in (role, *more_roles):
+            grant = f"projects/{self.projects[project]}/users/{user}/roles/{self.roles[each]}"
+            self._ask("PUT", grant)
         return Person(name, password, project, self.projects[project])
 
     def add_service(self, kind: str, name: str, url: str) -> None:
@@ -130,18 +132,5 @@ def start(directory: Path) -> Keystone:
 
 
 def _serve(directory: Path, port: int) -> Service:
-    # Keystone takes the command line for its own, so gunicorn gets everything from its file in the directory.
-    (directory / "gunicorn.conf.py").write_text(
-        f'wsgi_app = "keystone.wsgi.api:application"\nbind = "127.0.0.1:{port}"\n'
-        'worker_class = "gthread"\nthreads = 4\ngraceful_timeout = 2\ncontrol_socket_disable = True\n'
-    )
-    environment = {"OS_KEYSTONE_CONFIG_DIR": str(directory), "PYTHONWARNINGS": "ignore"}
-
-    def answers() -> bool:
-        try:
-            return requests.get(f"http://127.0.0.1:{port}/v3", timeout=10).status_code == 200
-        except requests.RequestException:
-            return False
-
-    program = KEYSTONE.bin() / "gunicorn"
-    return start_service([program], port, directory / "server.log", environment, ready=answers)
+    variables = {"OS_KEYSTONE_CONFIG_DIR": str(directory)}
+    return serve(KEYSTONE, "keystone.wsgi.api:application", directory, port, variables, path="/v3")

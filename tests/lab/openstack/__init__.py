@@ -1,0 +1,1 @@
+"""A real Neutron and a real Glance on loopback."""

@@ -1,0 +1,133 @@
+"""Start Neutron and Glance beside a Keystone, and fill them with what a test needs."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import requests
+from openstack.connection import Connection
+
+from tests.lab.keystone import service as keystone_service
+from tests.lab.keystone.service import Keystone, Person
+from tests.lab.keystone.settings import REGION
+from tests.lab.openstack import settings
+from tests.lab.openstack.environment import HERE, OPENSTACK
+from tests.lab.wsgi import serve
+from tests.support import postgres
+from tests.support.postgres import Postgres
+from tests.support.processes import Service, free_port
+from tests.support.profiles import ini
+
+_HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+"""Nobody tests what Neutron keeps of a crash of its database."""
+
+
+@dataclass
+class OpenStack:
+    """A running Keystone, Neutron and Glance, and those who use them."""
+
+    keystone: Keystone
+    neutron: Service
+    glance: Service
+    hosts_url: str
+    moorage: Person
+    """The service user that Moorage has."""
+    demo: Person
+    """An ordinary user."""
+
+    def connect(self, person: Person, **options: Any) -> Connection:
+        auth = person.auth(self.keystone.url)
+        return Connection(auth=auth, region_name=REGION, identity_api_version="3", **options)
+
+    def put_host(self, name: str, **fields: Any) -> None:
+        """Simulate a host's layer-2 agent, or change it: see `simulated_hosts.py`."""
+        requests.put(f"{self.hosts_url}/hosts/{name}", json=fields, timeout=30).raise_for_status()
+
+    def plug(self, port_id: str, host: str) -> None:
+        answer = requests.post(f"{self.hosts_url}/ports/{port_id}/up", params={"host": host}, timeout=30)
+        answer.raise_for_status()
+
+
+@contextmanager
+def start(directory: Path, services: dict[str, str]) -> Iterator[OpenStack]:
+    """All of it, new and empty. `services` are ours, by type, with their URLs: for the catalogue."""
+    ports = {name: free_port() for name in ("neutron", "glance", "hosts")}
+    with ExitStack() as stack:
+        database = stack.enter_context(postgres.start(_HASTY))
+        keystone = keystone_service.start(directory / "keystone")
+        stack.callback(keystone.stop)
+        people = {
+            name: keystone.add_person(name, "service", "service", "admin")
+            for name in ("neutron", "glance", "moorage")
+        }
+        ours = {
+            "network": f"http://127.0.0.1:{ports['neutron']}",
+            "image": f"http://127.0.0.1:{ports['glance']}",
+        }
+        for kind, url in {**services, **ours}.items():
+            keystone.add_service(kind, kind, url)
+        beginnings = (
+            partial(_glance, directory / "glance", ports, keystone, people["glance"]),
+            partial(_neutron, directory / "neutron", ports, keystone, people["neutron"], database),
+        )
+        with ThreadPoolExecutor() as pool:
+            begun = [pool.submit(beginning) for beginning in beginnings]
+        for future in begun:
+            if future.exception() is None:
+                stack.enter_context(future.result())
+        glance, neutron = (future.result() for future in begun)
+        demo = keystone.add_person("demo", "member", "demo")
+        yield OpenStack(
+            keystone, neutron, glance, f"http://127.0.0.1:{ports['hosts']}", people["moorage"], demo
+        )
+
+
+def _glance(directory: Path, ports: Mapping[str, int], keystone: Keystone, person: Person) -> Service:
+    url = f"http://127.0.0.1:{ports['glance']}"
+    directory.mkdir()
+    for name in ("file", "os_glance_staging_store", "os_glance_tasks_store"):
+        (directory / name).mkdir()
+    programs = OPENSTACK.bin()
+    shutil.copy(programs.parent / "etc/glance/glance-api-paste.ini", directory)
+    config = directory / "glance-api.conf"
+    config.write_text(ini(settings.glance(directory, url, keystone, person)))
+    _run(programs / "glance-manage", "--config-file", config, "db_sync")
+    variables = {"OS_GLANCE_CONFIG_DIR": str(directory)}
+    return serve(
+        OPENSTACK, "glance.wsgi.api:application", directory, ports["glance"], variables, path="/versions"
+    )
+
+
+def _neutron(
+    directory: Path, ports: Mapping[str, int], keystone: Keystone, person: Person, database: Postgres
+) -> Service:
+    directory.mkdir()
+    programs = OPENSTACK.bin()
+    shutil.copy(programs.parent / "etc/neutron/api-paste.ini", directory / "neutron-paste.ini")
+    shutil.copy(HERE / "simulated_hosts.py", directory)
+    url = database.create_database("neutron").replace("+psycopg:", "+psycopg2:")
+    (directory / "neutron.conf").write_text(ini(settings.neutron(directory, url, keystone, person)))
+    _run(programs / "python", HERE / "neutron_schema.py", url)
+    variables = {
+        "OS_NEUTRON_CONFIG_DIR": str(directory),
+        "OS_NEUTRON_CONFIG_FILES": "neutron.conf",
+        "PYTHONPATH": str(directory),
+        "SIMULATED_HOSTS_PORT": str(ports["hosts"]),
+    }
+    return serve(
+        OPENSTACK, "neutron.wsgi.api:application", directory, ports["neutron"], variables, threads=16
+    )
+
+
+def _run(*command: str | Path) -> None:
+    ran = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if ran.returncode:
+        raise RuntimeError(f"{command[0]} failed:\n{ran.stdout[-2000:]}{ran.stderr[-4000:]}")
