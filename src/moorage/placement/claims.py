@@ -3,7 +3,7 @@
 A claim locks its consumers, then its providers in the order of their ids, and checks capacity against the
 `used` counter of each inventory while it holds the locks. So claims on one busy provider queue up instead of
 failing each other, and a refusal always means what it says. Claims that arrive together are decided
-together, in one transaction, but each on its own merits: see `claim_desk.py`.
+together, in one transaction, but each on its own merits: see `desk`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from sqlalchemy.engine import Connection, Row
 from moorage.core.clock import utcnow
 from moorage.db import bulk
 from moorage.db.among import among, one_of
+from moorage.db.database import Database
+from moorage.db.desk import Desk
 from moorage.db.tables.placement import allocations, consumer_types, consumers, inventories, providers
 from moorage.placement import feed
 from moorage.placement.errors import (
@@ -76,6 +78,21 @@ class KnownIds:
 
     classes: dict[str, int] = field(default_factory=dict)
     types: dict[str, int] = field(default_factory=dict)
+
+
+ClaimDesk = Desk[ClaimRequest, None]
+"""Claims from many threads; for each its error, or None if it is done."""
+MOST_TOGETHER = 64
+
+
+def desk(database: Database) -> ClaimDesk:
+    known = KnownIds()
+    return Desk(
+        database,
+        lambda connection, requests: decide(connection, requests, known),
+        most_together=MOST_TOGETHER,
+        subjects=lambda request: (claim.consumer_uuid for claim in request),
+    )
 
 
 def decide(

@@ -17,8 +17,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.db import engine
 from moorage.db.database import Database
-from moorage.placement import feed
-from moorage.placement.claim_desk import ClaimDesk
+from moorage.placement import claims, feed
 from moorage.placement.feed import Changes, PostgresqlReader, Reader, SqliteReader
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.search.encode import CandidateEncoder
@@ -76,7 +75,7 @@ class PlacementService:
         self._probe = feed.probe(database.engine)
         self._caught_up_at = 0.0
         self._unapplied = Changes()
-        self.claims = ClaimDesk(database)
+        self.claims = claims.desk(database)
         self._lock = threading.Lock()
         self._stopping = threading.Event()
 

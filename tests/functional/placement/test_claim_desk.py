@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from moorage.placement.claim_desk import MOST_TOGETHER
+from moorage.placement.claims import MOST_TOGETHER
 from moorage.placement.client.contract import PlacementClient
 from tests.functional.placement.fleet import claim, node, node_uuid, server_uuid
 
