@@ -63,7 +63,7 @@ class RabbitMQ:
         _end(self.broker, signal.SIGTERM)
 
     def kill(self) -> None:
-        """What a power cut does. A quorum queue whose only broker is killed may stay without a leader."""
+        """What a power cut does."""
         _end(self.broker, signal.SIGKILL)
 
     def start_again(self) -> None:

@@ -24,12 +24,15 @@ from moorage.bus.oslo import oslo_messaging, set_defaults
 
 LOG = logging.getLogger(__name__)
 SEND_FAILURES = Counter("moorage_bus_send_failures_total", "Messages that RabbitMQ did not take.", ["kind"])
+LISTEN_FAILURES = Counter("moorage_bus_listen_failures_total", "Times that RabbitMQ refused a listener.")
 REQUEUED = Counter("moorage_bus_requeued_total", "Messages put back because they could not be dealt with.")
 T = TypeVar("T")
 
 _BATCH = 100
 _BATCH_SECONDS = 0.01
 _PAUSE_BEFORE_REQUEUE = 1.0
+_FIRST_LISTEN_PAUSE = 1.0
+_LONGEST_LISTEN_PAUSE = 30.0
 _CONDUCTORS = "conductors"
 _PRIORITY = "info"
 
@@ -97,15 +100,18 @@ class _Side:
 
     def _listen(self, queue: str, handlers: Mapping[str, Handler]) -> None:
         target = oslo_messaging.Target(exchange=self._exchange, topic=self._topic(queue))
-        server = oslo_messaging.get_batch_notification_listener(
-            self._transport,
-            [target],
-            [_Endpoint(handlers)],
-            allow_requeue=True,
-            batch_size=_BATCH,
-            batch_timeout=_BATCH_SECONDS,
-        )
-        self._listeners.append(_Listener(server))
+
+        def make() -> Any:
+            return oslo_messaging.get_batch_notification_listener(
+                self._transport,
+                [target],
+                [_Endpoint(handlers)],
+                allow_requeue=True,
+                batch_size=_BATCH,
+                batch_timeout=_BATCH_SECONDS,
+            )
+
+        self._listeners.append(_Listener(target.topic, make))
 
     def _topic(self, queue: str) -> str:
         """Queues of one broker share their names, whatever the exchange."""
@@ -119,25 +125,42 @@ class _Side:
 
 
 class _Listener:
-    """A server that connects in a thread of its own: RabbitMQ may be away for long when we start."""
+    """A server that connects in a thread of its own: RabbitMQ may be away for long when we start.
 
-    def __init__(self, server: Any) -> None:
-        self._server = server
-        self._started = threading.Event()
+    It may also refuse, as when a queue is there but of another type: then we try until somebody mends it.
+    """
+
+    def __init__(self, topic: str, make: Callable[[], Any]) -> None:
+        self._topic = topic
+        self._make = make
+        self._lock = threading.Lock()
+        self._server: Any = None
+        self._closed = threading.Event()
         threading.Thread(target=self._start, name="bus", daemon=True).start()
 
     def _start(self) -> None:
-        try:
-            self._server.start()
-        except Exception:
-            LOG.exception("the bus can't listen")
-        else:
-            self._started.set()
+        pause = _FIRST_LISTEN_PAUSE
+        while not self._closed.is_set():
+            server = self._make()
+            try:
+                server.start()
+            except Exception as error:
+                LISTEN_FAILURES.inc()
+                LOG.error("can't listen to %s, next try in %.0f s: %s", self._topic, pause, error)
+                self._closed.wait(pause)
+                pause = min(pause * 2, _LONGEST_LISTEN_PAUSE)
+            else:
+                with self._lock:
+                    self._server = server
+                return
 
     def close(self) -> None:
-        if self._started.is_set():
-            self._server.stop()
-            self._server.wait()
+        self._closed.set()
+        with self._lock:
+            server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+            server.wait()
 
 
 class MessagingConductorSide(_Side):

@@ -23,7 +23,7 @@ __all__ = ["oslo_messaging", "set_defaults"]
 
 _RABBIT = "oslo_messaging_rabbit"
 _DEFAULTS = {
-    "rabbit_quorum_queue": True,
+    "rabbit_quorum_queue": False,  # a lone broker that is killed may leave new ones without a leader for ever
     "amqp_durable_queues": True,
     "heartbeat_timeout_threshold": 10,
     "heartbeat_rate": 2,
@@ -34,7 +34,7 @@ _DEFAULTS = {
 
 
 def set_defaults(conf: cfg.ConfigOpts) -> None:
-    """Queues that survive the death of a broker, and quick reconnects, unless the operator says otherwise."""
+    """Queues that survive a restart of their broker, and quick reconnects, unless operators say otherwise."""
     for group, options in opts.list_opts():
         if group is None or str(group) == _RABBIT:
             conf.register_opts(options, group=group and _RABBIT)

@@ -6,10 +6,11 @@ import threading
 import time
 
 import pytest
+from kombu import Connection
 from oslo_config import cfg
 
 from moorage.bus.contract import BusError, Heartbeat, NodeFacts, Result, Sighting, Task
-from moorage.bus.messaging import MessagingAgentSide, MessagingConductorSide
+from moorage.bus.messaging import LISTEN_FAILURES, MessagingAgentSide, MessagingConductorSide
 from moorage.bus.oslo import set_defaults
 from tests.support.processes import wait_until
 from tests.support.rabbitmq import RabbitMQ
@@ -139,6 +140,47 @@ def test_the_broker_may_die_and_come_back(broker: RabbitMQ, conf: cfg.ConfigOpts
     wait_until(lambda: _report(agent, 2) and result(2) in results, "results to flow again", 60)
     for side in (agent, late, conductor):
         side.close()
+
+
+def test_queues_that_were_made_just_before_the_broker_was_killed_work(
+    broker: RabbitMQ, conf: cfg.ConfigOpts
+) -> None:
+    """With quorum queues on a lone RabbitMQ 3.10, some of them never do."""
+    conductor = MessagingConductorSide(conf)
+    hosts = [f"new-{number}" for number in range(4)]
+    for host in hosts:
+        conductor.cast(host, [task(1)])
+    broker.kill()
+    broker.start_again()
+    for host in hosts:
+        wait_until(lambda host=host: _cast(conductor, host, 2), f"the queue of {host}", 20)  # type: ignore[misc]
+    agent = MessagingAgentSide(conf)
+    tasks: list[Task] = []
+    agent.receive(hosts[0], tasks.extend)
+    wait_until(lambda: {one.operation_id for one in tasks} == {1, 2}, "what was sent before the kill", 20)
+    agent.close()
+    conductor.close()
+
+
+def test_a_queue_of_another_type_is_told_and_tried_again(broker: RabbitMQ, conf: cfg.ConfigOpts) -> None:
+    """As after an operator changed the type; who deletes the old queue need not restart anything."""
+    conductor, agent = MessagingConductorSide(conf), MessagingAgentSide(conf)
+    name = f"{conf.bus.exchange}.agent.host-1.info"
+    url = broker.url.replace("rabbit:", "amqp:")
+    with Connection(url) as connection:  # type: ignore[no-untyped-call]
+        connection.default_channel.queue_declare(
+            name, durable=True, auto_delete=False, arguments={"x-queue-type": "quorum"}
+        )
+        tasks: list[Task] = []
+        failures = LISTEN_FAILURES._value.get()
+        agent.receive("host-1", tasks.extend)
+        with pytest.raises(BusError, match="x-queue-type"):
+            conductor.cast("host-1", [task(1)])
+        wait_until(lambda: LISTEN_FAILURES._value.get() > failures, "the refusal", 20)
+        connection.default_channel.queue_delete(name)
+    wait_until(lambda: _cast(conductor, "host-1", 2) and task(2) in tasks, "tasks to flow", 60)
+    agent.close()
+    conductor.close()
 
 
 def test_it_is_quick_enough(conf: cfg.ConfigOpts) -> None:
