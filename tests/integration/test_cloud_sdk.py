@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from openstack.compute.v2.server import Server
 from openstack.connection import Connection
-from openstack.exceptions import ConflictException, ForbiddenException, NotFoundException
+from openstack.exceptions import BadRequestException, ConflictException, ForbiddenException, NotFoundException
 
 from tests.integration.embedded import embedded
 
@@ -91,6 +91,14 @@ def test_quotas_hold(sdk: Connection) -> None:
     sdk.compute.wait_for_delete(first, wait=60)
     sdk.compute.revert_quota_set(project)
     assert sdk.compute.get_quota_set(project).instances == 10
+
+
+def test_limits_are_those_of_the_newest_version(sdk: Connection) -> None:
+    """`openstack limits show` sends `reserved` as well, and is refused from 2.75 on, as by the reference."""
+    limits = sdk.compute.get_limits().absolute
+    assert (limits.instances, limits.total_cores) == (10, 20)
+    with pytest.raises(BadRequestException, match="'reserved' was unexpected"):
+        sdk.compute.get_limits(reserved=False)
 
 
 def test_pages(sdk: Connection) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any
@@ -67,19 +67,20 @@ def plan(
 
 
 def _ids(flavor: str, image: str, cloud: str | None, data: Path) -> tuple[str, str]:
-    from openstack.exceptions import SDKException
-
     connection = service.connect(cloud, data)
+    flavor_id = _id("flavor", flavor, connection.compute.find_flavor)
+    return flavor_id, _id("image", image, connection.image.find_image)
+
+
+def _id(kind: str, name: str, find: Callable[..., Any]) -> str:
+    from openstack.exceptions import NotFoundException, SDKException
+
     try:
-        known_flavor = connection.compute.find_flavor(flavor)
-        known_image = connection.image.find_image(image)
+        return str(find(name, ignore_missing=False).id)
+    except NotFoundException as error:
+        raise CommandError(f"there is no {kind} {name}") from error
     except SDKException as error:
         raise CommandError(str(error)) from error
-    if known_flavor is None:
-        raise CommandError(f"there is no flavor {flavor}")
-    if known_image is None:
-        raise CommandError(f"there is no image {image}")
-    return known_flavor.id, known_image.id
 
 
 def _hints(given: Sequence[str]) -> dict[str, str | list[str]]:

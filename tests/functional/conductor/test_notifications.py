@@ -1,0 +1,97 @@
+"""What a telemetry service hears of the life of servers, through oslo.messaging's notifier."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from moorage.bus.oslo import oslo_messaging
+from moorage.cli import settings
+from moorage.core import uuids
+from tests.functional.conductor.conftest import Yard
+from tests.support.processes import wait_until
+
+Make = Callable[..., Yard]
+URL = "fake:///"
+"""oslo.messaging's own transport in memory: all but the broker is real."""
+
+
+class Consumer:
+    """Hears one topic."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self.heard: list[tuple[str, dict[str, Any]]] = []
+        transport = oslo_messaging.get_notification_transport(settings.read(), url=URL)
+        target = oslo_messaging.Target(topic=topic)
+        self._listener = oslo_messaging.get_notification_listener(transport, [target], [self])
+        self._listener.start()
+
+    def info(self, _context: Any, _publisher: str, event: str, payload: dict[str, Any], _more: Any) -> None:
+        self.heard.append((event, payload["nova_object.data"]))
+
+    error = info
+
+    def close(self) -> None:
+        self._listener.stop()
+        self._listener.wait()
+
+    def events(self, uuid: str) -> list[str]:
+        return [event for event, data in self.heard if data["uuid"] == uuid]
+
+    def last(self, uuid: str) -> dict[str, Any]:
+        return next(data for _, data in reversed(self.heard) if data["uuid"] == uuid)
+
+
+@pytest.fixture
+def consumer() -> Iterator[Consumer]:
+    made = Consumer(uuids.generate())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def cloud(yard: Make, consumer: Consumer) -> Yard:
+    options = {"enabled": True, "transport_url": URL, "topics": [consumer.topic]}
+    return yard(hosts=1, **{f"notifications.{name}": value for name, value in options.items()})
+
+
+def test_a_server_is_told_of_from_birth_to_death(cloud: Yard, consumer: Consumer) -> None:
+    (uuid,) = cloud.boot()
+    cloud.await_status([uuid], "ACTIVE")
+    wait_until(lambda: len(consumer.events(uuid)) == 2, "its birth", 10)
+    assert consumer.events(uuid) == ["instance.create.start", "instance.create.end"]
+    assert (consumer.last(uuid)["state"], consumer.last(uuid)["host"]) == ("active", "fake-1")
+    for action in ({"os-stop": None}, {"os-start": None}, {"reboot": {"type": "HARD"}}):
+        assert cloud.api.simulate_post(f"/v2.1/servers/{uuid}/action", json=action).status_code == 202
+        cloud.await_rest()
+    cloud.delete(uuid)
+    cloud.await_gone([uuid])
+    told = [
+        f"instance.{action}.{phase}"
+        for action in ("create", "power_off", "power_on", "reboot", "delete")
+        for phase in ("start", "end")
+    ]
+    wait_until(lambda: len(consumer.events(uuid)) == len(told), "its death", 10)
+    assert consumer.events(uuid) == told
+
+
+def test_a_failure_is_told_with_its_reason(cloud: Yard, consumer: Consumer) -> None:
+    (uuid,) = cloud.boot(metadata={"fake:spawn": "fail"})
+    cloud.await_status([uuid], "ERROR")
+    wait_until(lambda: len(consumer.events(uuid)) == 2, "its failure", 10)
+    assert consumer.events(uuid) == ["instance.create.start", "instance.create.error"]
+    fault = consumer.last(uuid)["fault"]["nova_object.data"]
+    assert fault["exception_message"] == cloud.server(uuid)["fault"]["message"]
+    assert consumer.last(uuid)["state"] == "error"
+
+
+def test_a_stop_that_fails_is_told(cloud: Yard, consumer: Consumer) -> None:
+    (uuid,) = cloud.boot(metadata={"fake:stop": "fail"})
+    cloud.await_status([uuid], "ACTIVE")
+    assert cloud.api.simulate_post(f"/v2.1/servers/{uuid}/action", json={"os-stop": None}).status_code == 202
+    cloud.await_rest()
+    wait_until(lambda: len(consumer.events(uuid)) == 4, "its failure", 10)
+    assert consumer.events(uuid)[2:] == ["instance.power_off.start", "instance.power_off.error"]
