@@ -253,3 +253,24 @@ def test_a_report_takes_a_provider_out_of_its_aggregates(client: PlacementClient
     assert nodes_found(client, [*one, ("member_of", WEST)]) == {node_uuid(1)}
     client.report([ReportedProvider(node_uuid(1), "node-1", aggregates=[])])
     assert nodes_found(client, [*one, ("member_of", WEST)]) == set()
+
+
+def test_claims_come_true_together_or_not_at_all(client: PlacementClient) -> None:
+    client.report([node(1, vcpus=4), node(2, vcpus=4)])
+    assert client.claim_together([claim(1, on=1), claim(2, on=2)]) is None
+    refused = client.claim_together([claim(3, on=1), claim(4, on=2, vcpus=3)])
+    assert refused is not None
+    assert refused.status == 409
+    assert client.allocations(server_uuid(3)) == ({}, None)
+
+
+def test_a_tree_is_asked_for_its_traits(client: PlacementClient) -> None:
+    gpu = ReportedProvider(
+        node_uuid(2), "gpu", {"VGPU": {"total": 1}}, ["CUSTOM_FAST"], parent_provider_uuid=node_uuid(1)
+    )
+    client.report([node(1, traits=["COMPUTE_NODE"]), gpu])
+    assert client.tree_has(node_uuid(1), ["CUSTOM_FAST"])
+    assert client.tree_has(node_uuid(1), ["COMPUTE_NODE"])
+    assert not client.tree_has(node_uuid(1), ["COMPUTE_NODE", "CUSTOM_FAST"])
+    assert client.tree_has(node_uuid(1), [])
+    assert not client.tree_has(node_uuid(3), [])

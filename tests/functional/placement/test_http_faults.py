@@ -10,7 +10,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 import requests
 
-from moorage.placement.client.contract import PlacementUnavailableError, ReportedProvider
+from moorage.placement.client.contract import (
+    PlacementDeniedError,
+    PlacementRefusedError,
+    PlacementUnavailableError,
+    ReportedProvider,
+)
 from moorage.placement.client.http import HttpPlacement
 from moorage.placement.client.transport import (
     Answer,
@@ -19,7 +24,7 @@ from moorage.placement.client.transport import (
     SessionTransport,
     Transport,
 )
-from tests.functional.placement.fleet import claim, node, node_uuid, server_uuid
+from tests.functional.placement.fleet import EAST, claim, node, node_uuid, server_uuid
 from tests.support.processes import free_port
 
 VERSIONS = b'{"versions": [{"id": "v1.0", "max_version": "1.39", "min_version": "1.0"}]}'
@@ -133,6 +138,14 @@ def test_patience_ends() -> None:
         assert len(asked) == 5
 
 
+@pytest.mark.parametrize("status", [401, 403])
+def test_credentials_that_are_refused_are_not_the_fault_of_the_query(status: int) -> None:
+    with answering((200, VERSIONS), (status, b"")) as (client, asked):
+        with pytest.raises(PlacementDeniedError, match=f"status {status}"):
+            client.candidates(QUERY)
+        assert len(asked) == 2
+
+
 def test_an_answer_that_makes_no_sense_is_no_answer() -> None:
     with (
         answering((200, VERSIONS), (200, b"<html>welcome</html>")) as (client, _),
@@ -165,21 +178,45 @@ def test_claims_that_all_fit_take_one_request(to_moorage: SessionTransport) -> N
     assert counting.sent == [("POST", "/allocations")]
 
 
-def test_a_report_that_others_write_into_is_written_again(to_reference: SessionTransport) -> None:
+@pytest.mark.parametrize("part", ["inventories", "traits", "aggregates"])
+def test_a_report_that_others_write_into_is_written_again(to_reference: SessionTransport, part: str) -> None:
     """Somebody claims on the node between our reading and our writing, so that its generation is another."""
     someone = HttpPlacement(to_reference)
     someone.report([node(1)])
-    now = once(is_inventory)
+    now = once(lambda method, path: method == "PUT" and path.endswith(part))
     claims = []
 
     def meddle(method: str, path: str) -> None:
         if now(method, path):
             claims.extend(someone.claim([claim(1, on=1)]))
 
-    HttpPlacement(Meddling(to_reference, meddle)).report([node(1, vcpus=32)])
+    wished = node(1, vcpus=32, traits=["CUSTOM_RED"], aggregates=[EAST])
+    HttpPlacement(Meddling(to_reference, meddle)).report([wished])
     assert claims == [None]
-    found = someone.candidates(QUERY).provider_summaries[node_uuid(1)]
+    found = someone.candidates([*QUERY, ("member_of", EAST)]).provider_summaries[node_uuid(1)]
     assert found.resources["VCPU"] == {"capacity": 32, "used": 2}
+    assert found.traits == ["CUSTOM_RED"]
+
+
+def test_two_may_report_a_new_provider_at_the_same_time(to_reference: SessionTransport) -> None:
+    someone = HttpPlacement(to_reference)
+    now = once(lambda method, path: (method, path) == ("POST", "/resource_providers"))
+
+    def meddle(method: str, path: str) -> None:
+        if now(method, path):
+            someone.report([node(1, vcpus=4)])
+
+    HttpPlacement(Meddling(to_reference, meddle)).report([node(1, vcpus=32)])
+    found = someone.candidates(QUERY).provider_summaries[node_uuid(1)]
+    assert found.resources["VCPU"]["capacity"] == 32
+
+
+def test_a_name_that_another_provider_has_is_refused(to_reference: SessionTransport) -> None:
+    client = HttpPlacement(to_reference)
+    client.report([node(1)])
+    with pytest.raises(PlacementRefusedError) as caught:
+        client.report([ReportedProvider(node_uuid(2), "node-1")])
+    assert caught.value.status == 409
 
 
 def test_a_provider_that_changes_all_the_time_is_given_up(to_reference: SessionTransport) -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from moorage.placement.client.contract import PlacementUnavailableError, ReportedProvider
-from moorage.placement.client.link import Link, decoded, expect, is_concurrent_update
+from moorage.placement.client.link import Link, decoded, expect, is_concurrent_update, refusal
 
 ATTEMPTS = 4
 CUSTOM = "CUSTOM_"
@@ -81,8 +81,12 @@ class ProviderCalls:
             body: dict[str, Any] = {"uuid": provider.uuid, "name": provider.name}
             if parent is not None:
                 body["parent_provider_uuid"] = parent
-            expect(self._link.send("POST", "/resource_providers", body), 200, 201)
-            return
+            made = self._link.send("POST", "/resource_providers", body)
+            if made.status in (200, 201):
+                return
+            answer = self._link.get(path)
+            if answer.status == 404:  # else somebody else has made it since we looked, or we have unheard
+                raise refusal(made)
         found = decoded(expect(answer, 200), _Provider)
         wanted = _Provider(provider.name, parent or found.parent_provider_uuid)
         if found != wanted:
