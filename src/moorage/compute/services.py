@@ -64,11 +64,16 @@ def find_by_host(connection: Connection, host: str, binary: str) -> Service:
     raise NotFoundError(f"Could not find binary {binary} on host {host}.")
 
 
-def update(connection: Connection, service: Service, **values: Any) -> Service:
-    if service.binary != AGENT:
+def require_agent(binary: str) -> None:
+    """Others take no work that they could be kept from."""
+    if binary != AGENT:
         raise ComputeError(
-            f"Updating a {service.binary} service is not supported. Only {AGENT} services can be updated."
+            f"Updating a {binary} service is not supported. Only {AGENT} services can be updated."
         )
+
+
+def update(connection: Connection, service: Service, **values: Any) -> Service:
+    require_agent(service.binary)
     statement = sa.update(services).where(services.c.id == service.id)
     connection.execute(statement.values(updated_at=utcnow(), **values))
     return find(connection, service.id)

@@ -81,6 +81,7 @@ def test_actions_before_2_53(cloud: Cloud, admin: User) -> None:
         ("2.11", "force-down", {}, 400),
         ("2.1", "disable", {"host": "no-such"}, 404),
         ("2.1", "disable", {"binary": "nova-conductor"}, 400),
+        ("2.1", "disable", {"host": "no-such", "binary": "nova-conductor"}, 400),
         ("2.1", "disable", {"host": "bad host!"}, 400),
         ("2.1", "disable-log-reason", {"disabled_reason": ""}, 400),
     ],

@@ -74,6 +74,7 @@ def _act(service: ComputeService, call: Call) -> Reply:
     action, asked = call.params["service_id"], call.json()
     values, shown = _action(action, asked, call)
     host, binary = asked["host"], asked["binary"]
+    services.require_agent(binary)
 
     def change(connection: Connection) -> Service:
         return services.update(connection, services.find_by_host(connection, host, binary), **values)
