@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tests.lab.client.openstack import CLIENT
+from tests.lab.ironic.service import IRONIC
 from tests.lab.keystone.pristine import pristine_state
 from tests.lab.openstack.environment import OPENSTACK
 
 print(CLIENT.bin())
 print(pristine_state())
 print(OPENSTACK.bin())
+print(IRONIC.bin())

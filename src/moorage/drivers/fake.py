@@ -13,6 +13,7 @@ from oslo_config import cfg
 
 from moorage.core.config import ConfigError
 from moorage.drivers import faults
+from moorage.drivers.calls import Call, Calls, Interruption
 from moorage.drivers.contract import (
     RUNNING,
     SHUT_DOWN,
@@ -22,7 +23,6 @@ from moorage.drivers.contract import (
     Parcel,
     ServerSpec,
 )
-from moorage.drivers.fake_calls import Call, Calls, Interruption
 from moorage.drivers.fake_servers import FakeServer, FakeServers
 from moorage.drivers.faults import Fault, FaultKind
 

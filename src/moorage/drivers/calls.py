@@ -1,4 +1,4 @@
-"""The calls that are at work on a simulated host, so that others can cut them short."""
+"""The calls that are at work on a driver's servers, so that others can cut them short."""
 
 from __future__ import annotations
 

@@ -1,0 +1,201 @@
+"""Ironic's API, as far as a compute driver needs it.
+
+Nothing is sent twice in here: an answer that was lost may have been a yes. Who asks looks at the node again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+from keystoneauth1 import exceptions, loading
+from keystoneauth1.adapter import Adapter
+from oslo_config import cfg
+from prometheus_client import Counter
+
+from moorage.core.config import ConfigError
+from moorage.drivers.ironic.record import FIELDS, MORE_FIELDS, NodeRecord
+
+GROUP = "ironic"
+OLDEST = (1, 37)
+"""The version from which nodes have traits: without them nothing can be scheduled rightly."""
+NEWEST = (1, 82)
+"""The newest one that we know."""
+CONDUCTOR_GROUPS = (1, 46)
+SHARDS = (1, 82)
+PAGE = 1000
+_TIMEOUT = 60.0
+_TRANSIENT = re.compile(r"is locked|state transition|Unable to establish connection", re.IGNORECASE)
+
+REQUESTS = Counter(
+    "moorage_ironic_requests_total", "Requests to Ironic, by method and status.", ["method", "status"]
+)
+
+Version = tuple[int, int]
+Patch = Sequence[Mapping[str, Any]]
+
+
+class IronicError(Exception):
+    """Ironic said no; `status` is 0 if it said nothing at all."""
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class BusyError(IronicError):
+    """Not now: the node is locked, a limit is reached, a conductor or the API is away. Look again later."""
+
+
+class _Page(msgspec.Struct):
+    nodes: list[NodeRecord]
+
+
+_PAGE = msgspec.json.Decoder(_Page)
+_NODE = msgspec.json.Decoder(NodeRecord)
+
+
+class IronicClient:
+    def __init__(self, adapter: Adapter, timeout: float = _TIMEOUT) -> None:
+        self._adapter = adapter
+        self._timeout = timeout
+        self._version: Version | None = None
+
+    def version(self) -> Version:
+        """The version that both sides speak, the newest such; asked for once."""
+        if self._version is None:
+            answer = self._send("GET", "/v1", None, "")
+            newest = _version(answer.headers.get("X-OpenStack-Ironic-API-Maximum-Version", "1.1"))
+            if newest < OLDEST:
+                raise IronicError(
+                    f"Ironic's API is too old: it knows {_text(newest)}, {_text(OLDEST)} is needed"
+                )
+            self._version = min(newest, NEWEST)
+        return self._version
+
+    def pages(self, filters: Mapping[str, str]) -> Iterator[list[NodeRecord]]:
+        """All nodes that match, a page at a time.
+
+        The address of the next page that Ironic offers forgets the filters, so we make our own.
+        """
+        fields = ",".join(name for name, since in FIELDS.items() if since <= self.version())
+        query = {**filters, "fields": fields, "limit": str(PAGE)}
+        while True:
+            page = _PAGE.decode(self._ask("GET", f"/v1/nodes?{urlencode(query)}")).nodes
+            if not page:
+                return
+            yield page
+            query["marker"] = page[-1].uuid
+
+    def node(self, uuid: str) -> NodeRecord | None:
+        """None if there is no such node: only this question tells that for sure."""
+        fields = [name for name, since in FIELDS.items() if since <= self.version()]
+        query = urlencode({"fields": ",".join([*fields, *MORE_FIELDS])})
+        try:
+            return _NODE.decode(self._ask("GET", f"/v1/nodes/{uuid}?{query}"))
+        except IronicError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def node_with(self, server_uuid: str) -> str | None:
+        """The node that says that it has this server."""
+        query = urlencode({"instance_uuid": server_uuid, "fields": "uuid"})
+        found = _PAGE.decode(self._ask("GET", f"/v1/nodes?{query}")).nodes
+        return found[0].uuid if found else None
+
+    def change(self, uuid: str, patch: Patch) -> None:
+        self._ask("PATCH", f"/v1/nodes/{uuid}", list(patch))
+
+    def provision(self, uuid: str, target: str, **more: Any) -> None:
+        self._ask("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": target, **more})
+
+    def set_power(self, uuid: str, target: str) -> None:
+        self._ask("PUT", f"/v1/nodes/{uuid}/states/power", {"target": target})
+
+    def vifs(self, uuid: str) -> set[str]:
+        """The ports that are attached to a node."""
+        answer = msgspec.json.decode(self._ask("GET", f"/v1/nodes/{uuid}/vifs"))
+        return {vif["id"] for vif in answer["vifs"]}
+
+    def attach(self, uuid: str, port_id: str) -> None:
+        self._ask("POST", f"/v1/nodes/{uuid}/vifs", {"id": port_id})
+
+    def objections(self, uuid: str, interfaces: Sequence[str]) -> dict[str, str]:
+        """What these interfaces of a node have against a deployment, by interface."""
+        answer = msgspec.json.decode(self._ask("GET", f"/v1/nodes/{uuid}/validate"))
+        return {
+            name: str(answer[name].get("reason"))
+            for name in interfaces
+            if name in answer and answer[name].get("result") is False
+        }
+
+    def _ask(self, method: str, path: str, body: Any = None) -> bytes:
+        answer = self._send(method, path, body, _text(self.version()))
+        content: bytes = answer.content
+        return content
+
+    def _send(self, method: str, path: str, body: Any, version: str) -> Any:
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if version:
+            headers["X-OpenStack-Ironic-API-Version"] = version
+        try:
+            answer = self._adapter.request(
+                path,
+                method,
+                data=None if body is None else msgspec.json.encode(body),
+                headers=headers,
+                raise_exc=False,
+                timeout=self._timeout,
+                connect_retries=0,
+            )
+        except exceptions.ClientException as error:
+            REQUESTS.labels(method, "none").inc()
+            raise BusyError(f"Ironic does not answer: {error}") from error
+        REQUESTS.labels(method, str(answer.status_code)).inc()
+        if answer.status_code < 400:
+            return answer
+        reason = _reason(answer)
+        told = f"Ironic answered {answer.status_code} to {method} {path.partition('?')[0]}: {reason}"
+        transient = answer.status_code >= 500 or (answer.status_code == 409 and _TRANSIENT.search(reason))
+        raise (BusyError if transient else IronicError)(told, answer.status_code)
+
+
+def connect(conf: cfg.ConfigOpts) -> IronicClient:
+    """The Ironic that `[ironic]` names, in keystoneauth's words; nothing is sent yet."""
+    loading.register_auth_conf_options(conf, GROUP)
+    loading.register_session_conf_options(conf, GROUP)
+    loading.register_adapter_conf_options(conf, GROUP)
+    conf.set_default("service_type", "baremetal", group=GROUP)
+    try:
+        auth = loading.load_auth_from_conf_options(conf, GROUP)
+        session = loading.load_session_from_conf_options(conf, GROUP, auth=auth)
+        adapter = loading.load_adapter_from_conf_options(conf, GROUP, session=session, auth=auth)
+    except (exceptions.ClientException, cfg.Error) as error:
+        raise ConfigError(f"[{GROUP}]: {error}") from error
+    if auth is None:
+        raise ConfigError(f"[{GROUP}] does not say how to reach Ironic: set auth_type and what it needs")
+    return IronicClient(adapter)
+
+
+def _version(text: str) -> Version:
+    major, _, minor = text.partition(".")
+    return int(major), int(minor)
+
+
+def _text(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _reason(answer: Any) -> str:
+    """Ironic wraps its sentence once or twice, depending on who says it."""
+    try:
+        found = answer.json()["error_message"]
+        if isinstance(found, str):
+            found = msgspec.json.decode(found)
+        return " ".join(str(found["faultstring"]).split())
+    except (ValueError, LookupError, TypeError, msgspec.MsgspecError):
+        return " ".join(str(answer.text).split())[:500]

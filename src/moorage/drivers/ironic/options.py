@@ -1,0 +1,61 @@
+"""The `[ironic]` options; how to reach Ironic is said in keystoneauth's words, in the same section."""
+
+from __future__ import annotations
+
+from oslo_config import cfg
+
+from moorage.core.config import Options
+
+OPTIONS: Options = {
+    "ironic": [
+        cfg.StrOpt(
+            "partition_key",
+            default="",
+            mutable=True,
+            help="Conductor group whose nodes this host may manage, whatever its case; empty for all nodes.",
+        ),
+        cfg.StrOpt(
+            "shard",
+            default="",
+            mutable=True,
+            help="Shard whose nodes this host may manage; with a partition_key, nodes have to match both.",
+        ),
+        cfg.ListOpt(
+            "peer_list",
+            default=[],
+            mutable=True,
+            help="Hosts that may share the partition; of these, those that live do. This host always does. "
+            "Empty: all hosts that serve the same partition.",
+        ),
+        cfg.BoolOpt(
+            "failover_servers",
+            default=True,
+            help="Whether this host takes over nodes that carry servers from a peer that is down, and the "
+            "servers with them. If not, it takes only nodes that are free.",
+        ),
+        cfg.FloatOpt(
+            "poll_interval",
+            default=2.0,
+            min=0.05,
+            help="Seconds between two looks at a node that is worked on.",
+        ),
+        cfg.IntOpt(
+            "retries",
+            default=60,
+            min=0,
+            help="Looks in a row at which a node may be locked, or Ironic away, before a task fails.",
+        ),
+        cfg.FloatOpt(
+            "deploy_timeout",
+            default=7200.0,
+            min=1.0,
+            help="Seconds after which a deployment counts as failed.",
+        ),
+        cfg.FloatOpt(
+            "power_timeout",
+            default=300.0,
+            min=1.0,
+            help="Seconds after which a power action counts as failed.",
+        ),
+    ]
+}

@@ -1,0 +1,91 @@
+"""The part of Ironic's nodes that a host may manage, and which of them hashing gives to whom. Pure.
+
+Rendezvous hashing: every host gets a number for every node, and the highest wins. So the share of a host that
+leaves is spread over all others, one that comes takes a little of everybody's, and nothing else moves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from oslo_config import cfg
+
+from moorage.core.config import ConfigError
+
+_GROUP = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
+_HOST = re.compile(r"[^\s,]{1,255}")
+
+Hashes = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Partition:
+    key: str = ""
+    """A conductor group, in lower case as Ironic keeps it; empty for all nodes."""
+    shard: str = ""
+    peers: tuple[str, ...] = ()
+    """The hosts that may share it; empty for all that serve the same partition."""
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> Partition:
+        options = conf.ironic
+        key, shard = options.partition_key.strip(), options.shard.strip()
+        peers = tuple(sorted({peer.strip() for peer in options.peer_list}))
+        if key and not _GROUP.fullmatch(key):
+            raise ConfigError(f"[ironic] partition_key: {key!r} is no name of a conductor group")
+        if shard and ("," in shard or len(shard) > 255):
+            raise ConfigError(f"[ironic] shard: {shard!r} is no name of a shard")
+        for peer in peers:
+            if not _HOST.fullmatch(peer):
+                raise ConfigError(f"[ironic] peer_list: {peer!r} is no name of a host")
+        return cls(key.lower(), shard, peers)
+
+    def filters(self) -> dict[str, str]:
+        """For Ironic's own query, so that nothing else is ever listed."""
+        named = {"conductor_group": self.key, "shard": self.shard}
+        return {name: value for name, value in named.items() if value}
+
+    def facts(self) -> dict[str, Any]:
+        """What an agent says of what it serves: its peers are found by it."""
+        return {"key": self.key, "shard": self.shard, "peers": list(self.peers)}
+
+
+def share(host: str, members: Sequence[str], node_uuids: Sequence[str]) -> set[str]:
+    """Those of the nodes that hashing gives to `host`."""
+    owners = propose(members, node_uuids)
+    mine = sorted(set(members)).index(host)
+    return {uuid for uuid, owner in zip(node_uuids, owners.tolist(), strict=True) if owner == mine}
+
+
+def propose(members: Sequence[str], node_uuids: Sequence[str]) -> npt.NDArray[np.intp]:
+    """For each node, the place of its owner in the sorted list of members."""
+    nodes = _hashes(node_uuids)
+    seeds = _hashes(sorted(set(members)))
+    best = np.zeros(len(nodes), dtype=np.intp)
+    highest = _mixed(nodes, seeds[0])
+    for place, seed in enumerate(seeds[1:], start=1):
+        numbers = _mixed(nodes, seed)
+        wins = numbers > highest
+        best[wins] = place
+        highest[wins] = numbers[wins]
+    return best
+
+
+def _hashes(names: Sequence[str]) -> Hashes:
+    """The same in every process and release, which Python's own hashes are not."""
+    digests = b"".join(hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def _mixed(nodes: Hashes, seed: np.uint64) -> Hashes:
+    """A number for each node that depends on every bit of both (the finish of splitmix64)."""
+    mixed = nodes ^ seed
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))

@@ -1,0 +1,67 @@
+"""What Ironic says of one of its nodes, as far as we look at it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+AVAILABLE = "available"
+ACTIVE = "active"
+DEPLOYING = "deploying"
+WAITING = "wait call-back"
+DEPLOY_FAILED = "deploy failed"
+DELETING = "deleting"
+ERROR = "error"
+REBUILD = "rebuild"
+POWER_ON = "power on"
+POWER_OFF = "power off"
+
+UNUSED_STATES = frozenset(
+    {AVAILABLE, "enroll", "verifying", "manageable", "cleaning", "clean wait", "clean failed"}
+)
+"""In these a node has no server, even if it still says whose it was."""
+
+
+class NodeRecord(msgspec.Struct, frozen=True):
+    uuid: str
+    name: str | None = None
+    resource_class: str | None = None
+    traits: list[str] = []
+    provision_state: str | None = None
+    power_state: str | None = None
+    maintenance: bool = False
+    retired: bool = False
+    instance_uuid: str | None = None
+    conductor_group: str = ""
+    shard: str | None = None
+    properties: dict[str, Any] = {}
+    target_power_state: str | None = None
+    """This and what follows are asked for only of single nodes."""
+    last_error: str | None = None
+    reservation: str | None = None
+    """Who is at work on the node: as long as somebody is, its states say little."""
+
+    @property
+    def state(self) -> str:
+        """Old nodes say nothing where new ones say that they are available."""
+        return self.provision_state or AVAILABLE
+
+
+FIELDS = {
+    "uuid": (1, 1),
+    "name": (1, 5),
+    "resource_class": (1, 21),
+    "traits": (1, 37),
+    "provision_state": (1, 1),
+    "power_state": (1, 1),
+    "maintenance": (1, 1),
+    "retired": (1, 61),
+    "instance_uuid": (1, 1),
+    "conductor_group": (1, 46),
+    "shard": (1, 82),
+    "properties": (1, 1),
+}
+"""What is asked for in a listing, each with the version that knows it."""
+
+MORE_FIELDS = ("target_power_state", "last_error", "reservation")

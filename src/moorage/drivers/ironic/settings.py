@@ -1,0 +1,26 @@
+"""How the Ironic driver behaves: the options of `[ironic]` that a restart applies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from oslo_config import cfg
+
+
+@dataclass(frozen=True)
+class IronicSettings:
+    poll_interval: float = 2.0
+    retries: int = 60
+    deploy_timeout: float = 7200.0
+    power_timeout: float = 300.0
+    ownership_patience: float = 60.0
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> IronicSettings:
+        options = conf.ironic
+        return cls(
+            poll_interval=options.poll_interval,
+            retries=options.retries,
+            deploy_timeout=options.deploy_timeout,
+            power_timeout=options.power_timeout,
+        )

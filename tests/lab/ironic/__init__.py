@@ -1,0 +1,1 @@
+"""A real Ironic on loopback."""

@@ -1,0 +1,84 @@
+"""Start Ironic: its API, and a conductor for each conductor group, on a PostgreSQL of the tests."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import requests
+
+from tests.lab.ironic import settings
+from tests.lab.ironic.nodes import HEADERS, Nodes
+from tests.support import postgres
+from tests.support.environments import Environment
+from tests.support.processes import Service, free_port, start_service, wait_until
+from tests.support.profiles import ini
+
+HERE = Path(__file__).resolve().parent
+IRONIC = Environment("ironic", HERE / "requirements.txt", HERE / "constraints.txt")
+_WSGI = """import sys
+sys.argv = ["ironic-api", "--config-file", {config!r}]
+from ironic.wsgi import application
+"""
+
+
+@contextmanager
+def running(directory: Path, groups: Sequence[str] = ("a", "b"), deploy_delay: float = 0) -> Iterator[Nodes]:
+    """A new, empty Ironic; what is yielded enrols nodes in it and asks about them."""
+    programs, port = IRONIC.bin(), free_port()
+    with ExitStack() as stack:
+        database = stack.enter_context(postgres.start({"fsync": "off", "synchronous_commit": "off"}))
+        url = database.create_database("ironic").replace("+psycopg:", "+psycopg2:")
+        config = directory / "ironic.conf"
+        config.write_text(ini(settings.common(directory, url, port, deploy_delay)))
+        subprocess.run(
+            [programs / "ironic-dbsync", "--config-file", config, "create_schema"],
+            check=True,
+            capture_output=True,
+            env=_quiet(),
+        )
+        stack.enter_context(_api(programs, directory, config, port))
+        for group, address in zip(groups, _addresses(len(groups)), strict=True):
+            stack.enter_context(_conductor(programs, directory, config, group, address))
+        nodes = Nodes(f"http://127.0.0.1:{port}", directory)
+        wait_until(lambda: nodes.conductors() == len(groups), "Ironic's conductors", 120)
+        yield nodes
+
+
+def _addresses(count: int) -> Iterator[str]:
+    """A net of their own, so that several Ironics on one machine don't meet."""
+    chance = random.SystemRandom()
+    net = f"127.{chance.randrange(1, 255)}.{chance.randrange(255)}"
+    return (f"{net}.{number}" for number in range(1, count + 1))
+
+
+def _api(programs: Path, directory: Path, config: Path, port: int) -> Service:
+    (directory / "ironic_of_the_tests.py").write_text(_WSGI.format(config=str(config)))
+    command: list[str | Path] = [
+        *(programs / "gunicorn", "--pythonpath", directory, "--bind", f"127.0.0.1:{port}"),
+        *("--worker-class", "gthread", "--threads", "16", "--graceful-timeout", "2"),
+        *("--no-control-socket", "ironic_of_the_tests:application"),
+    ]
+
+    def answers() -> bool:
+        try:
+            return requests.get(f"http://127.0.0.1:{port}/v1", headers=HEADERS, timeout=10).ok
+        except requests.RequestException:
+            return False
+
+    return start_service(command, port, directory / "api.log", _quiet(), ready=answers, timeout=120)
+
+
+def _conductor(programs: Path, directory: Path, config: Path, group: str, address: str) -> Service:
+    own = directory / f"conductor-{group}.conf"
+    own.write_text(ini(settings.conductor(group, address)))
+    command: list[str | Path] = [programs / "ironic-conductor", "--config-file", config, "--config-file", own]
+    return start_service(command, 0, directory / f"conductor-{group}.log", _quiet(), ready=lambda: True)
+
+
+def _quiet() -> dict[str, str]:
+    return {**os.environ, "PYTHONWARNINGS": "ignore"}
