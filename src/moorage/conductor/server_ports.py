@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from moorage.conductor.work import Work
-from moorage.network.contract import PortRecord
+from moorage.network.contract import Binding, Holding, PortRecord
 
 
 def of(work: Work) -> list[PortRecord]:
@@ -18,6 +18,19 @@ def of(work: Work) -> list[PortRecord]:
 def keep(work: Work, ports: list[PortRecord]) -> None:
     request = work.changes.get("request", work.server["request"])
     work.changes["request"] = {**request, "ports": msgspec.to_builtins(ports)}
+
+
+def holding(work: Work) -> Holding:
+    """All that the server may have of the network."""
+    return Holding.of({**work.server, "request": work.changes.get("request", work.server["request"])})
+
+
+def binding(work: Work, host: str, cell: str) -> Binding:
+    """The ports at a host; if that was just decided on, with who serves them there."""
+    placed = work.data.get("placed") or {}
+    chosen = placed if placed.get("host") == host else {}
+    zone, providers = chosen.get("zone") or "", chosen.get("mappings") or {}
+    return Binding(work.server["uuid"], of(work), host, cell, zone, providers)
 
 
 def addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:

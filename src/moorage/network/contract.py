@@ -1,19 +1,67 @@
-"""Networks, in two phases: ports are got or made before a host is known, and bound once it is."""
+"""Networks, in two phases: ports are got or made before a host is known, and bound once it is.
+
+What a user asks for is agreed to before that, while the user is there to be told what is wrong with it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Protocol
 
 import msgspec
+
+Networks = str | list[dict[str, Any]]
+"""`auto`, `none`, or a list of wishes, each with `uuid`, `port`, `fixed_ip` and `tag`."""
+
+
+class Fault(StrEnum):
+    """Whose problem it is, as an API would say it."""
+
+    BAD_REQUEST = "bad request"
+    CONFLICT = "conflict"
+    FORBIDDEN = "forbidden"
 
 
 class NetworkError(Exception):
     """A sentence for the user; `retry_elsewhere` says whether another host may do."""
 
-    def __init__(self, message: str, *, retry_elsewhere: bool = False) -> None:
+    def __init__(
+        self, message: str, *, retry_elsewhere: bool = False, fault: Fault = Fault.BAD_REQUEST
+    ) -> None:
         super().__init__(message)
         self.retry_elsewhere = retry_elsewhere
+        self.fault = fault
+
+
+class NetworkUnavailableError(Exception):
+    """The network service did not answer, or not in a way that makes sense; worth another try later."""
+
+
+class PortGroup(msgspec.Struct, frozen=True):
+    """Resources that a port needs together: bandwidth of one bridge, say."""
+
+    id: str
+    resources: dict[str, int]
+    required: list[str] = []
+    """Traits."""
+
+    @property
+    def suffix(self) -> str:
+        """Of its request group in a query to Placement."""
+        return f"_{self.id}"
+
+
+class PortNeeds(msgspec.Struct, frozen=True):
+    """What scheduling has to know of a port."""
+
+    groups: list[PortGroup] = []
+    same_subtree: list[str] = []
+    """Groups that have to be served from one branch of a host's tree."""
+    segments: list[str] | None = None
+    """The host must reach one of these; None if every host will do."""
+    network_name: str = ""
+    """Whose segments they are, for people."""
 
 
 class PortRecord(msgspec.Struct):
@@ -26,8 +74,52 @@ class PortRecord(msgspec.Struct):
     """Made by us, so deleted with the server; a port that the user brought is only unbound."""
     mac: str = ""
     addresses: list[str] = []
-    needs: dict[str, Any] = {}
-    """Resource request, segments, physical network: what scheduling has to know."""
+    needs: PortNeeds = PortNeeds()
+    deferred: bool = False
+    """It came without an address, and gets one of the segment of the host that it is bound to."""
+    profile: dict[str, Any] = {}
+    """The binding profile that it came with."""
+    tag: str | None = None
+
+
+class Asker(msgspec.Struct, frozen=True):
+    """Who asks for something."""
+
+    project_id: str
+    token: str | None = None
+    """Keystone's; None where there is no Keystone."""
+
+
+class Agreed(msgspec.Struct, frozen=True):
+    """What a user asked for, found to be possible."""
+
+    networks: Networks
+    security_groups: list[str] = []
+    """Their IDs, where a network service knows any."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A server that wants ports."""
+
+    server_uuid: str
+    project_id: str
+    name: str
+    networks: Networks = "auto"
+    security_groups: list[str] = []
+    zone: str = ""
+
+    @classmethod
+    def of(cls, server: Mapping[str, Any]) -> Order:
+        """From the server's row."""
+        request = server["request"]
+        return cls(
+            server["uuid"],
+            server["project_id"],
+            server["name"],
+            request.get("networks", "auto"),
+            request.get("security_group_ids", []),
+            server["requested_zone"] or "",
+        )
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -37,11 +129,42 @@ class Binding(msgspec.Struct, frozen=True):
     ports: list[PortRecord]
     host: str
     cell: str
+    zone: str = ""
+    providers: Mapping[str, list[str]] = {}
+    """By suffix of the request group: who serves it in Placement."""
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """A server, and what it may have of the network."""
+
+    server_uuid: str
+    ports: list[PortRecord]
+    brought: frozenset[str] = frozenset()
+    """Ports of the user's, also those that no record was kept of."""
+
+    @classmethod
+    def of(cls, server: Mapping[str, Any]) -> Holding:
+        """From the server's row."""
+        request = server["request"]
+        ports = [msgspec.convert(port, PortRecord) for port in request.get("ports", [])]
+        asked = request.get("networks", "auto")
+        wishes = asked if isinstance(asked, list) else []
+        named = {wish["port"] for wish in wishes if wish.get("port")}
+        return cls(server["uuid"], ports, frozenset(named | {port.id for port in ports if not port.ours}))
 
 
 class Network(Protocol):
-    def prepare(self, server: dict[str, Any], asked: Any) -> list[PortRecord]:
-        """Phase 1, before scheduling. Asked again after a crash it finds what it made the first time."""
+    def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
+        """Before anything is written down: whether `count` servers can have what is asked for.
+
+        Raises `NetworkError`. A wish that leaves a choice comes back as one that leaves none.
+        """
+
+    def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
+        """Phase 1, before scheduling: each on its own merits, answered in their order.
+
+        Asked again after a crash it finds what it made the first time.
+        """
 
     def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
         """Phase 2, after scheduling: each on its own merits, answered in their order."""
@@ -49,5 +172,5 @@ class Network(Protocol):
     def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
         """Undo phase 2: another host will be tried."""
 
-    def release(self, ports: Mapping[str, list[PortRecord]]) -> None:
-        """These servers are gone (ports by server): delete ours, unbind the user's."""
+    def release(self, holdings: Sequence[Holding]) -> None:
+        """These servers are gone: delete the ports that we made, unbind the user's, touch no others."""

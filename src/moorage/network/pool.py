@@ -23,7 +23,16 @@ from moorage.core.config import ConfigError
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses
-from moorage.network.contract import Binding, NetworkError, PortRecord
+from moorage.network.contract import (
+    Agreed,
+    Asker,
+    Binding,
+    Holding,
+    NetworkError,
+    Networks,
+    Order,
+    PortRecord,
+)
 from moorage.network.free import FreeAddresses
 from moorage.network.ranges import AddressRange
 
@@ -120,31 +129,42 @@ class PoolNetwork:
         self.network_id = str(uuid.uuid5(_NAMESPACE, settings.network_name))
         self._pools = {name: Pool(name, found) for name, found in settings.ranges.items()}
 
-    def prepare(self, server: dict[str, Any], asked: Any) -> list[PortRecord]:
+    def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
+        if isinstance(networks, list) and networks:
+            self._check(networks)
+        return Agreed(networks)
+
+    def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
         """Nothing has to be made: a port of ours is the same every time."""
-        if asked == "none":
+        return [self._prepared(order) for order in orders]
+
+    def _prepared(self, order: Order) -> list[PortRecord] | NetworkError:
+        if order.networks == "none":
             return []
-        if isinstance(asked, list) and asked:
-            self._check(asked)
-        return [
-            PortRecord(
-                id=port_of(server["uuid"]),
-                network_id=self.network_id,
-                network_name=self.network_name,
-                ours=True,
-                mac=mac_of(server["uuid"]),
-            )
-        ]
+        try:
+            if isinstance(order.networks, list) and order.networks:
+                self._check(order.networks)
+        except NetworkError as error:
+            return error
+        port = PortRecord(
+            id=port_of(order.server_uuid),
+            network_id=self.network_id,
+            network_name=self.network_name,
+            ours=True,
+            mac=mac_of(order.server_uuid),
+        )
+        return [port]
 
     def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
         return self._database.transact(lambda connection: self.bind_many(connection, bindings))
 
     def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
-        self.release({server_uuid: ports})
+        self.release([Holding(server_uuid, ports)])
         return unbound(ports)
 
-    def release(self, ports: Mapping[str, list[PortRecord]]) -> None:
-        self._database.transact(lambda connection: self.release_many(connection, list(ports)))
+    def release(self, holdings: Sequence[Holding]) -> None:
+        servers = [holding.server_uuid for holding in holdings]
+        self._database.transact(lambda connection: self.release_many(connection, servers))
 
     def bind_many(
         self, connection: Connection, bindings: Sequence[Binding]

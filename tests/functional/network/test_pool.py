@@ -14,7 +14,7 @@ from moorage.core.config import ConfigError
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses
-from moorage.network.contract import Binding, NetworkError, PortRecord
+from moorage.network.contract import Binding, Holding, NetworkError, Networks, Order, PortRecord
 from moorage.network.options import OPTIONS
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.network.ranges import AddressRange
@@ -48,8 +48,15 @@ def bind(
     return outcome
 
 
+def prepare(pool: PoolNetwork, server: Server, asked: Networks = "auto") -> list[PortRecord]:
+    (outcome,) = pool.prepare([Order(server["uuid"], "project", "s", asked)])
+    if isinstance(outcome, NetworkError):
+        raise outcome
+    return outcome
+
+
 def boot(pool: PoolNetwork, server: Server, cell: str = "default") -> list[PortRecord]:
-    return bind(pool, server, pool.prepare(server, "auto"), cell)
+    return bind(pool, server, prepare(pool, server), cell)
 
 
 def given_out(database: Database) -> dict[str, str]:
@@ -60,7 +67,7 @@ def given_out(database: Database) -> dict[str, str]:
 
 def test_an_address_comes_with_the_host_not_before(database: Database) -> None:
     pool, server = network(database), new_server()
-    prepared = pool.prepare(server, "auto")
+    prepared = prepare(pool, server)
     assert [port.addresses for port in prepared] == [[]]
     assert given_out(database) == {}
     (bound,) = bind(pool, server, prepared)
@@ -82,7 +89,7 @@ def test_unbinding_and_releasing_give_it_back(database: Database) -> None:
     assert [port.addresses for port in pool.unbind(server["uuid"], bound)] == [[]]
     pool.unbind(server["uuid"], bound)
     assert given_out(database) == {}
-    pool.release({server["uuid"]: boot(pool, server)})
+    pool.release([Holding(server["uuid"], boot(pool, server))])
     assert given_out(database) == {}
 
 
@@ -95,7 +102,7 @@ def test_a_pool_is_used_up_to_its_last_address_and_again(database: Database) -> 
         boot(pool, new_server())
     assert exhausted.value.retry_elsewhere
     assert "cell default" in str(exhausted.value)
-    pool.release({servers[2]["uuid"]: []})
+    pool.release([Holding(servers[2]["uuid"], [])])
     boot(pool, new_server())
     assert len(given_out(database)) == 4
 
@@ -107,7 +114,7 @@ def test_an_address_that_another_process_gave_back_is_found(database: Database) 
         boot(ours, server)
     with pytest.raises(NetworkError):
         boot(theirs, new_server())
-    ours.release({servers[0]["uuid"]: []})
+    ours.release([Holding(servers[0]["uuid"], [])])
     boot(theirs, new_server())
     assert len(given_out(database)) == 4
 
@@ -138,7 +145,7 @@ def test_a_batch_is_bound_each_on_its_own_merits(database: Database) -> None:
     pool = network(database)
     servers = [new_server() for _ in range(6)]
     bindings = [
-        Binding(server["uuid"], pool.prepare(server, "none" if index == 0 else "auto"), "host-1", "default")
+        Binding(server["uuid"], prepare(pool, server, "none" if index == 0 else "auto"), "host-1", "default")
         for index, server in enumerate(servers)
     ]
     with database.write() as connection:
@@ -156,9 +163,7 @@ def test_what_is_rolled_back_was_not_given_out(database: Database) -> None:
     for _ in range(3):
         server = new_server()
         with database.engine.connect() as connection, connection.begin() as transaction:
-            pool.bind_many(
-                connection, [Binding(server["uuid"], pool.prepare(server, "auto"), "h", "default")]
-            )
+            pool.bind_many(connection, [Binding(server["uuid"], prepare(pool, server), "h", "default")])
             transaction.rollback()
     for _ in range(4):
         boot(pool, new_server())
@@ -180,7 +185,7 @@ def test_many_at_once_get_all_addresses_and_none_twice(database: Database) -> No
                 refused.append(error)
                 continue
             if turn % 5 == 4:
-                pool.release({server["uuid"]: bound})
+                pool.release([Holding(server["uuid"], bound)])
             else:
                 got.append(bound[0].addresses[0])
 
@@ -201,13 +206,11 @@ def test_it_is_quick_in_a_range_that_is_nearly_full(database: Database) -> None:
     pool = network(database, {"default": "10.0.0.0/20"})
     servers = [new_server() for _ in range(4000)]
     with database.write() as connection:
-        pool.bind_many(
-            connection, [Binding(s["uuid"], pool.prepare(s, "auto"), "h", "default") for s in servers]
-        )
+        pool.bind_many(connection, [Binding(s["uuid"], prepare(pool, s), "h", "default") for s in servers])
     begun = time.perf_counter()
     for start in range(0, 1000, 50):
         batch = servers[start : start + 50]
-        bindings = [Binding(s["uuid"], pool.prepare(s, "auto"), "h", "default") for s in batch]
+        bindings = [Binding(s["uuid"], prepare(pool, s), "h", "default") for s in batch]
         with database.write() as connection:
             pool.release_many(connection, [server["uuid"] for server in batch])
         with database.write() as connection:
@@ -222,13 +225,13 @@ def test_it_is_quick_in_a_range_that_is_nearly_full(database: Database) -> None:
 )
 def test_what_the_pool_can_not_do_is_refused_at_once(database: Database, asked: list[dict[str, str]]) -> None:
     with pytest.raises(NetworkError) as refused:
-        network(database).prepare(new_server(), asked)
+        prepare(network(database), new_server(), asked)
     assert not refused.value.retry_elsewhere
 
 
 def test_the_network_may_be_named(database: Database) -> None:
     pool = network(database)
-    assert pool.prepare(new_server(), [{"uuid": pool.network_id}])[0].network_name == "private"
+    assert prepare(pool, new_server(), [{"uuid": pool.network_id}])[0].network_name == "private"
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,13 @@ from datetime import timedelta
 from functools import partial
 from typing import Any
 
-import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.compute import actions, traces
 from moorage.compute.actions import Event
 from moorage.compute.fault import fault
 from moorage.compute.states import TaskState, VmState
-from moorage.conductor import build_failures, groups
+from moorage.conductor import build_failures, groups, server_ports
 from moorage.conductor.agents import Agents
 from moorage.conductor.deciding import NoHost
 from moorage.conductor.placing import Disputed, Placer
@@ -29,7 +28,7 @@ from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
-from moorage.network.contract import Binding, Network, NetworkError, PortRecord
+from moorage.network.contract import Network, NetworkError, Order
 
 LOG = logging.getLogger(__name__)
 _PENDING_LOOK_SECONDS = 5.0
@@ -66,14 +65,12 @@ class Build:
         }
 
     def begin(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            try:
-                ports = self._network.prepare(work.server, work.server["request"].get("networks", "auto"))
-            except NetworkError as error:
-                self._fail(work, str(error))
-                continue
-            if ports:
-                _keep_ports(work, ports)
+        orders = [Order.of(work.server) for work in batch]
+        for work, ports in zip(batch, self._network.prepare(orders), strict=True):
+            if isinstance(ports, NetworkError):
+                self._fail(work, str(ports))
+            elif ports:
+                server_ports.keep(work, ports)
                 work.advance("schedule")
             else:
                 work.go_on("schedule")
@@ -126,17 +123,18 @@ class Build:
 
     def bind(self, batch: Sequence[Work]) -> None:
         bindings = [
-            Binding(
-                work.server["uuid"], _ports(work), work.data["placed"]["host"], work.data["placed"]["cell"]
-            )
+            server_ports.binding(work, work.data["placed"]["host"], work.data["placed"]["cell"])
             for work in batch
         ]
         for work, ports in zip(batch, self._network.bind(bindings), strict=True):
             if isinstance(ports, NetworkError):
                 self._try_elsewhere(work, "bind", str(ports), allowed=ports.retry_elsewhere)
                 continue
-            _keep_ports(work, ports)
-            work.changes |= {"task_state": TaskState.SPAWNING.value, "addresses": _addresses(ports)}
+            server_ports.keep(work, ports)
+            work.changes |= {
+                "task_state": TaskState.SPAWNING.value,
+                "addresses": server_ports.addresses(ports),
+            }
             work.go_on("spawn")
 
     def spawn(self, batch: Sequence[Work]) -> None:
@@ -190,7 +188,7 @@ class Build:
         self._placer.release(batch)
         self._agents.leave(batch)
         for work in batch:
-            _keep_ports(work, self._network.unbind(work.server["uuid"], _ports(work)))
+            server_ports.keep(work, self._network.unbind(work.server["uuid"], server_ports.of(work)))
             work.changes |= {"host": None, "node": None, "node_uuid": None, "addresses": {}}
             work.writes.append(partial(_leave_group, work.server["id"]))
             work.operation.attempt += 1
@@ -207,10 +205,8 @@ class Build:
         work.fail(error)
 
     def _fail(self, work: Work, error: str) -> None:
-        ports = _ports(work)
-        if ports:
-            self._network.release({work.server["uuid"]: ports})
-            _keep_ports(work, [])
+        self._network.release([server_ports.holding(work)])
+        server_ports.keep(work, [])
         work.changes |= {
             "vm_state": VmState.ERROR.value,
             "task_state": None,
@@ -232,33 +228,6 @@ def _give_up_here(work: Work, step: str, outcome: str, detail: str) -> None:
 
 def _leave_group(server_id: int, connection: Connection) -> None:
     groups.leave(connection, server_id)
-
-
-def _ports(work: Work) -> list[PortRecord]:
-    kept = work.changes.get("request", work.server["request"]).get("ports", [])
-    return [msgspec.convert(port, PortRecord) for port in kept]
-
-
-def _keep_ports(work: Work, ports: list[PortRecord]) -> None:
-    """With the server, not with the operation: a later delete needs them."""
-    request = work.changes.get("request", work.server["request"])
-    work.changes["request"] = {**request, "ports": msgspec.to_builtins(ports)}
-
-
-def _addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:
-    """As the API shows them: by the network's name."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for port in ports:
-        for address in port.addresses:
-            found.setdefault(port.network_name, []).append(
-                {
-                    "version": 6 if ":" in address else 4,
-                    "addr": address,
-                    "OS-EXT-IPS:type": "fixed",
-                    "OS-EXT-IPS-MAC:mac_addr": port.mac,
-                }
-            )
-    return found
 
 
 def _spec(work: Work) -> dict[str, Any]:

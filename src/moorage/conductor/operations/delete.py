@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.compute import migrations, servers
@@ -22,7 +21,7 @@ from moorage.conductor.hosts import Hosts
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.db.database import Database
-from moorage.network.contract import Network, PortRecord
+from moorage.network.contract import Holding, Network
 from moorage.placement.client.contract import PlacementClient
 
 _LOOK_AGAIN_SECONDS = 0.5
@@ -101,14 +100,7 @@ class Delete:
         work.fail(error)
 
     def release(self, batch: Sequence[Work]) -> None:
-        self._network.release(
-            {
-                work.server["uuid"]: [
-                    msgspec.convert(port, PortRecord) for port in work.server["request"].get("ports", [])
-                ]
-                for work in batch
-            }
-        )
+        self._network.release([Holding.of(work.server) for work in batch])
         consumers = [work.operation.server_uuid for work in batch]
         self._placement.release(consumers + [work.data["migration"] for work in batch if _moving(work)])
         for work in batch:

@@ -34,7 +34,7 @@ from moorage.conductor.placing import Placer
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.db.database import Database
-from moorage.network.contract import Binding, Network, NetworkError
+from moorage.network.contract import Network, NetworkError
 
 _MOST_CLEANINGS = 5
 _CLEAN_AGAIN_SECONDS = 2.0
@@ -126,10 +126,7 @@ class Moving:
 
     def bind(self, batch: Sequence[Work]) -> None:
         """Its ports follow the server to its destination, which is in the same cell."""
-        bindings = [
-            Binding(work.server["uuid"], server_ports.of(work), destination(work).host, cell_of(work))
-            for work in batch
-        ]
+        bindings = [server_ports.binding(work, destination(work).host, cell_of(work)) for work in batch]
         for work, ports in zip(batch, self._tools.network.bind(bindings), strict=True):
             if isinstance(ports, NetworkError):
                 self.try_elsewhere(work, "bind", str(ports), allowed=ports.retry_elsewhere)
@@ -217,8 +214,7 @@ class Moving:
 
     def bind_to(self, work: Work, host: str, cell: str) -> None:
         """Have the ports follow the server back."""
-        binding = Binding(work.server["uuid"], server_ports.of(work), host, cell)
-        (ports,) = self._tools.network.bind([binding])
+        (ports,) = self._tools.network.bind([server_ports.binding(work, host, cell)])
         if isinstance(ports, NetworkError):
             raise ports
         server_ports.keep(work, ports)
