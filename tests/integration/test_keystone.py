@@ -13,12 +13,15 @@ from pathlib import Path
 import pytest
 import requests
 
+from moorage.cli import settings
+from moorage.placement.client.probe import Finding, Health, probe
 from tests.integration.clouds import NODE, add_node, keystone_clouds
 from tests.lab.client.openstack import ClientError, openstack, without_cloud
 from tests.lab.keystone import service as keystone_service
 from tests.lab.keystone.service import Keystone, Person
 from tests.support import moorage
 from tests.support.processes import Service, free_port
+from tests.support.profiles import ini
 
 CONSUMER = "c0000000-0000-4000-8000-000000000001"
 PROJECT_USAGES = "/usages?project_id={}"
@@ -190,6 +193,28 @@ def test_our_own_commands_take_a_keystone_cloud(cloud: Cloud) -> None:
         check=True,
     )
     assert json.loads(ran.stdout)["total"] == 13
+
+
+def looked_at_by(cloud: Cloud, directory: Path, person: Person, **more: str) -> Finding:
+    """What a service that has these credentials finds when it starts."""
+    section = {"auth_type": "password", **person.auth(cloud.keystone.url), **more}
+    path = directory / "client.conf"
+    path.write_text(ini({"placement_client": section}))
+    return probe(settings.read([path]))
+
+
+def test_a_service_finds_out_whether_it_gets_in(cloud: Cloud, tmp_path: Path) -> None:
+    found = looked_at_by(cloud, tmp_path, cloud.people.nova)
+    assert (found.health, found.version) == (Health.READY, (1, 39))
+    for denied, reason in (
+        (looked_at_by(cloud, tmp_path, cloud.people.nova, password="wrong"), "Keystone gives no access"),
+        (looked_at_by(cloud, tmp_path, cloud.people.outsider), "status 403"),
+        (looked_at_by(cloud, tmp_path, cloud.people.nova, service_type="plaice"), "Keystone gives no access"),
+    ):
+        assert denied.health is Health.DENIED
+        assert reason in denied.sentence
+    elsewhere = f"http://127.0.0.1:{free_port()}"
+    assert looked_at_by(cloud, tmp_path, cloud.people.nova, auth_url=elsewhere).health is Health.UNREACHABLE
 
 
 def test_while_keystone_is_away_callers_are_told_and_the_service_stays(cloud: Cloud) -> None:
