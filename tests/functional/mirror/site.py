@@ -89,7 +89,7 @@ class Site:
         made = self.admin.post("/os-aggregates", {"aggregate": {"name": name}})
         assert made.status == 200, made.text
         self._names = {
-            uuid_: f"an earlier {name}" if known == name else known for uuid_, known in self._names.items()
+            uuid_: f"{name} {uuid_}" if known == name else known for uuid_, known in self._names.items()
         }
         self._names[made.json["aggregate"]["uuid"]] = name
         aggregate_id: int = made.json["aggregate"]["id"]
