@@ -10,12 +10,16 @@ import msgspec
 import sqlalchemy as sa
 
 from moorage.core import uuids
-from moorage.db.tables.compute import images
+from moorage.core.clock import utcnow
+from moorage.db.tables.compute import images, nodes, services
 from moorage.drivers.fake_servers import FakeServer
+from moorage.placement.client.contract import ConsumerClaim, ReportedProvider
 from tests.support.processes import wait_until
 
 if TYPE_CHECKING:
     from tests.functional.conductor.conftest import Yard
+
+HUGE = {"VCPU": {"total": 5000}, "MEMORY_MB": {"total": 2**24}, "DISK_GB": {"total": 10**6}}
 
 
 class Harbour:
@@ -137,6 +141,38 @@ class Harbour:
         details = [event["details"] for event in action["events"] if event["result"] == "Error"]
         return str(details[-1])
 
+    # ------------------------------------------------------------ as an operator
+
+    def crowd(self, count: int) -> None:
+        """Hosts that Placement offers first, so many of each kind: huge, but full or disabled."""
+        full, said, lagging = (
+            [ReportedProvider(uuids.generate(), f"{kind}-{n}", HUGE, traits) for n in range(count)]
+            for kind, traits in (("full", []), ("said", ["COMPUTE_STATUS_DISABLED"]), ("lagging", []))
+        )
+        client = self.cloud.client
+        client.report([*full, *said, *lagging])
+        claims = [ConsumerClaim(uuids.generate(), {one.uuid: {"VCPU": 5000}}, "p", "u") for one in full]
+        assert client.claim(claims) == [None] * count
+        self.strangers = {claim.consumer_uuid for claim in claims}
+        with self.cloud.placement.database.write() as connection:
+            for one in [*full, *said, *lagging]:
+                connection.execute(sa.insert(services).values(_service(one)))
+                node = {"uuid": one.uuid, "name": one.name, "host": one.name, "facts": {}}
+                connection.execute(sa.insert(nodes).values(**node, hypervisor_type="fake"))
+        self.cloud.asked.queries.clear()
+
+    def trees_asked_for(self) -> list[str]:
+        """Since the last look; every question must have been bounded."""
+        asked = [dict(query) for query in self.cloud.asked.queries]
+        assert asked, "nobody was asked"
+        assert all("limit" in query for query in asked)
+        self.cloud.asked.queries.clear()
+        return [query["in_tree"] for query in asked if "in_tree" in query]
+
+    def node_of(self, host: str) -> str:
+        listed = self.cloud.get("/v2.1/os-hypervisors")["hypervisors"]
+        return str(next(one["id"] for one in listed if one["hypervisor_hostname"] == host))
+
     # ------------------------------------------------------------ as an auditor
 
     def copies(self, uuid: str) -> dict[str, FakeServer]:
@@ -178,3 +214,16 @@ class Harbour:
         self.cloud.await_gone([uuid])
         wait_until(lambda: not self.copies(uuid), "no host to have the server", 20)
         assert self.cloud.holders() == self.cloud.addressed() == set()
+
+
+def _service(provider: ReportedProvider) -> dict[str, Any]:
+    """Whoever has the node: the trait that says so may lag behind the operator."""
+    return {
+        "uuid": uuids.generate(),
+        "host": provider.name,
+        "binary": "nova-compute",
+        "version": 2,
+        "facts": {},
+        "seen_at": utcnow(),
+        "disabled": not provider.name.startswith("full"),
+    }
