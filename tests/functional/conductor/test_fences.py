@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from moorage.bus.contract import DISCARD, Heartbeat, NodeFacts, Task
 from moorage.bus.local import LocalBus
 from moorage.cli import settings
+from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor import ledger
 from moorage.conductor.inbox import Inbox
 from moorage.conductor.service import ConductorService, Settings
@@ -66,9 +67,9 @@ class Stand:
         self.work = conductor.runner.run_once
         self.nodes = [self._add_node(number) for number in range(2)]
         facts = [NodeFacts(uuid, f"node-{uuid}", "fake") for uuid in self.nodes]
-        Inbox(self.database, lambda: None, lambda _host, _tasks: None).on_heartbeat(
-            Heartbeat(HOST, 1, nodes=facts)
-        )
+        aggregates = KnownAggregates(self.database)
+        inbox = Inbox(self.database, aggregates, lambda: None, lambda _host, _tasks: None)
+        inbox.on_heartbeat(Heartbeat(HOST, 1, nodes=facts))
         self.uuid = uuids.generate()
         self.server_id = self._add_server()
 

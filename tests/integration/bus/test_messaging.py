@@ -6,7 +6,7 @@ import threading
 import time
 
 import pytest
-from kombu import Connection
+from kombu.connection import Connection
 from oslo_config import cfg
 
 from moorage.bus.contract import BusError, Heartbeat, NodeFacts, Result, Sighting, Task
