@@ -65,11 +65,10 @@ class Placer:
         with SECONDS.time():
             return self._place(batch, [Seat(work.server, _tried(work)) for work in batch])
 
-    def place_moves(self, batch: Sequence[Work]) -> list[Placed | NoHost]:
+    def place_moves(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
         """As `place`, for servers that are on a host: their claims there go to their migrations."""
         with SECONDS.time():
-            outcomes = self._place(batch, self._moving_seats(batch))
-        return [outcome for outcome in outcomes if not isinstance(outcome, Disputed)]  # a move never is
+            return self._place(batch, self._moving_seats(batch))
 
     def _moving_seats(self, batch: Sequence[Work]) -> list[Seat]:
         sources = self._hosts.states({Move.of(work).source.node_uuid for work in batch})
@@ -113,7 +112,7 @@ class Placer:
                     seat.trace.chosen = place
                     seat.trace.attempts.append(Attempt(place, "claim", "done"))
                     continue
-                if "consumer generation conflict" in refusal.detail and seat.leaving is None:
+                if "consumer generation conflict" in refusal.detail:
                     disputed.add(seat.server["uuid"])
                     continue
                 self._refused(seat, refusal, this)
@@ -138,8 +137,6 @@ class Placer:
     def _refused(self, seat: Seat, refusal: PlacementRefusedError, this: Pass) -> None:
         assert seat.request is not None
         choice = seat.choices[0]
-        if "consumer generation conflict" in refusal.detail and seat.leaving is not None:
-            return  # somebody changed what it holds since we looked: look again
         seat.trace.attempts.append(Attempt(choice.place, "claim", "refused", refusal.detail))
         this.board.give_back(seat.request, choice.place.node_uuid, choice.allocations)
         seat.choices.pop(0)

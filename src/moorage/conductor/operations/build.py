@@ -20,7 +20,7 @@ from moorage.compute import actions, traces
 from moorage.compute.actions import Event
 from moorage.compute.fault import fault
 from moorage.compute.states import TaskState, VmState
-from moorage.conductor import build_failures, groups, server_ports
+from moorage.conductor import build_failures, groups, server_ports, server_spec
 from moorage.conductor.agents import Agents
 from moorage.conductor.deciding import NoHost
 from moorage.conductor.placing import Disputed, Placer
@@ -138,7 +138,7 @@ class Build:
             work.go_on("spawn")
 
     def spawn(self, batch: Sequence[Work]) -> None:
-        self._agents.ask(batch, "spawn", then="spawned", payload=_spec)
+        self._agents.ask(batch, "spawn", then="spawned", payload=lambda work: server_spec.of(work.server))
 
     def spawned(self, batch: Sequence[Work]) -> None:
         for work in batch:
@@ -228,23 +228,3 @@ def _give_up_here(work: Work, step: str, outcome: str, detail: str) -> None:
 
 def _leave_group(server_id: int, connection: Connection) -> None:
     groups.leave(connection, server_id)
-
-
-def _spec(work: Work) -> dict[str, Any]:
-    """The payload of a spawn: a `ServerSpec` in plain values."""
-    server = work.server
-    return {
-        "uuid": server["uuid"],
-        "name": server["name"],
-        "project_id": server["project_id"],
-        "user_id": server["user_id"],
-        "node_uuid": server["node_uuid"],
-        "flavor": server["flavor"],
-        "image": server["request"].get("image"),
-        "network": server["request"].get("ports", []),
-        "metadata": server["metadata"],
-        "user_data": server["user_data"],
-        "key_name": server["key_name"],
-        "public_key": server["request"].get("public_key"),
-        "config_drive": server["config_drive"],
-    }

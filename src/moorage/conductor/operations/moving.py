@@ -30,12 +30,13 @@ from moorage.conductor.both_ends import BothEnds
 from moorage.conductor.deciding import NoHost
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.move import End, Move, destination
-from moorage.conductor.placing import Placer
+from moorage.conductor.placing import Disputed, Placer
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.db.database import Database
 from moorage.network.contract import Network, NetworkError
 
+_DISPUTE_SECONDS = 0.5
 _MOST_CLEANINGS = 5
 _CLEAN_AGAIN_SECONDS = 2.0
 
@@ -104,6 +105,9 @@ class Moving:
         for work in batch:
             self._tools.both_ends.give_back(work.server, Move.of(work).migration_uuid)
         for work, decision in zip(batch, self._tools.placer.place_moves(batch), strict=True):
+            if isinstance(decision, Disputed):
+                work.wait("schedule", _DISPUTE_SECONDS)
+                continue
             if isinstance(decision, NoHost):
                 work.data["last_error"] = decision.sentence
                 self.note(work, "conductor_schedule_move", decision.sentence)
