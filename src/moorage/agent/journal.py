@@ -166,7 +166,7 @@ class Journal:
         with self._transaction() as file:
             file.executemany(
                 "INSERT OR REPLACE INTO told_traits VALUES (?, ?)",
-                [(node, " ".join(sorted(traits))) for node, traits in told.items()],
+                [(node, " ".join(sorted(traits))) for node, traits in sorted(told.items())],
             )
 
     @property

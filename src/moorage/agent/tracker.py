@@ -50,6 +50,7 @@ class Tracker:
             self._reported.clear()
         wished = [self._provider(node) for node in nodes]
         encoded = {provider.uuid: msgspec.msgpack.encode(provider) for provider in wished}
+        self._reported = {uuid: known for uuid, known in self._reported.items() if uuid in encoded}
         changed = [
             provider for provider in wished if self._reported.get(provider.uuid) != encoded[provider.uuid]
         ]
@@ -72,11 +73,13 @@ class Tracker:
 
     def _remember(self, providers: Sequence[ReportedProvider]) -> None:
         """What we are about to tell is ours from now on, even if we end before we know that it was heard."""
-        new = {
-            provider.uuid: self._told.get(provider.uuid, frozenset()).union(provider.add_traits or ())
-            for provider in providers
-            if not self._told.get(provider.uuid, frozenset()).issuperset(provider.add_traits or ())
-        }
+        new: dict[str, frozenset[str]] = {}
+        sets: dict[frozenset[str], frozenset[str]] = {}  # most nodes have the same ones
+        for provider in providers:
+            told = self._told.get(provider.uuid, frozenset())
+            ours = told.union(provider.add_traits or ())
+            if ours != told:
+                new[provider.uuid] = sets.setdefault(ours, ours)
         if new:
             self._journal.tell_traits(new)
             self._told |= new
