@@ -11,10 +11,12 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
 from moorage.conductor import ledger
+from moorage.core.clock import utcnow
 from moorage.db.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -23,9 +25,17 @@ _MOST_RENEWALS = 60
 
 
 @dataclass(slots=True)
-class _Held:
+class Lease:
+    """What one thread of a conductor holds, and until when as far as it knows."""
+
+    owner: str
     ids: Sequence[int]
+    until: datetime
     renewals: int = 0
+
+    def holds(self) -> bool:
+        """False after a stall: somebody else may be at the work by now."""
+        return utcnow() < self.until
 
 
 class Leases:
@@ -33,7 +43,7 @@ class Leases:
         self._database = database
         self._seconds = seconds
         self._lock = threading.Lock()
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, Lease] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
@@ -44,25 +54,30 @@ class Leases:
         self._stopping.set()
 
     @contextmanager
-    def holding(self, owner: str, ids: Sequence[int]) -> Iterator[None]:
-        """The leases of these are renewed meanwhile; one that was given back or lost stays so."""
+    def holding(self, lease: Lease) -> Iterator[None]:
+        """It is renewed meanwhile; what of it was given back or lost stays so."""
         with self._lock:
-            self._held[owner] = _Held(ids)
+            self._held[lease.owner] = lease
         try:
             yield
         finally:
             with self._lock:
-                del self._held[owner]
+                del self._held[lease.owner]
 
     def renew(self) -> None:
         with self._lock:
-            held = {owner: one for owner, one in self._held.items() if one.renewals < _MOST_RENEWALS}
-        for owner, one in held.items():
-            one.renewals += 1
-            self._renew(owner, one.ids)
+            held = [lease for lease in self._held.values() if lease.renewals < _MOST_RENEWALS]
+        for lease in held:
+            lease.renewals += 1
+            self._renew(lease)
 
-    def _renew(self, owner: str, ids: Sequence[int]) -> None:
-        self._database.transact(lambda connection: ledger.renew(connection, owner, ids, self._seconds))
+    def _renew(self, lease: Lease) -> None:
+        """A lease that ran out may have another holder: then it is the next checkpoint that tells."""
+        until = utcnow() + timedelta(seconds=self._seconds)
+        still = lease.holds()
+        self._database.transact(lambda connection: ledger.renew(connection, lease.owner, lease.ids, until))
+        if still:
+            lease.until = until
 
     def _run(self) -> None:
         while not self._stopping.wait(self._seconds / 3):

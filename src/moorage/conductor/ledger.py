@@ -19,6 +19,7 @@ from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
 
 FIRST_STEP = "begin"
+_DELETING = "deleting"
 
 
 @dataclass(slots=True)
@@ -139,12 +140,12 @@ def lease(connection: Connection, owner: str, count: int, seconds: float) -> lis
     return leased
 
 
-def renew(connection: Connection, owner: str, ids: Sequence[int], seconds: float) -> None:
+def renew(connection: Connection, owner: str, ids: Sequence[int], until: datetime) -> None:
     """Whoever holds these is still at them; also at those that were cancelled meanwhile."""
     connection.execute(
         sa.update(operations)
         .where(among(connection, operations.c.id, ids), operations.c.lease == owner)
-        .values(leased_until=utcnow() + timedelta(seconds=seconds))
+        .values(leased_until=until)
     )
 
 
@@ -297,10 +298,20 @@ def forget_leases(connection: Connection) -> None:
     )
 
 
-def cancelled(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Which of these were ended by a request, not by a conductor."""
-    query = sa.select(operations.c.id).where(
-        among(connection, operations.c.id, ids), operations.c.outcome == "cancelled"
+def pointless(connection: Connection, ids: Sequence[int]) -> set[int]:
+    """Which of these are at an end, with servers that are nowhere or are to go, and so need nothing more."""
+    query = (
+        sa.select(operations.c.id)
+        .join_from(operations, servers, operations.c.server_id == servers.c.id)
+        .where(
+            among(connection, operations.c.id, ids),
+            operations.c.finished_at.is_not(None),
+            sa.or_(
+                servers.c.node_uuid.is_(None),
+                servers.c.task_state == _DELETING,
+                servers.c.deleted_at.is_not(None),
+            ),
+        )
     )
     return set(connection.execute(query).scalars())
 

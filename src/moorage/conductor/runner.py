@@ -21,7 +21,7 @@ from prometheus_client import Counter, Histogram
 
 from moorage.compute import actions
 from moorage.conductor import ledger
-from moorage.conductor.leases import Leases
+from moorage.conductor.leases import Lease, Leases
 from moorage.conductor.ledger import Checkpoint, Ending
 from moorage.conductor.notices import Notices
 from moorage.conductor.work import Work, WriteTogether
@@ -128,28 +128,30 @@ class Runner:
 
     def run_once(self, owner: str) -> bool:
         """Lease what is due and take it as far as it goes; False if there was nothing."""
+        until = utcnow() + timedelta(seconds=self._lease_seconds)
         leased = self._database.transact(
             lambda connection: ledger.lease(connection, owner, self._batch, self._lease_seconds)
         )
         if not leased:
             return False
         BATCH.observe(len(leased))
-        with self._leases.holding(owner, [operation.id for operation in leased]):
-            works = self._with_servers(leased)
+        lease = Lease(owner, [operation.id for operation in leased], until)
+        with self._leases.holding(lease):
+            works = self._with_servers(leased, lease)
             for _ in range(_MOST_STEPS):
                 self._run_to_checkpoint(works)
-                works = self._keep(owner, works)
+                works = self._keep(lease, works)
                 if not works:
                     break
         return True
 
-    def _with_servers(self, leased: Sequence[ledger.Operation]) -> list[Work]:
+    def _with_servers(self, leased: Sequence[ledger.Operation], lease: Lease) -> list[Work]:
         """By project, so that what is written for several projects is always locked in the same order."""
         ids = {operation.server_id for operation in leased}
         with self._database.read() as connection:
             rows = connection.execute(sa.select(servers).where(among(connection, servers.c.id, ids)))
             by_id = {row["id"]: dict(row) for row in rows.mappings()}
-        works = [Work(operation, by_id[operation.server_id]) for operation in leased]
+        works = [Work(operation, by_id[operation.server_id], lease) for operation in leased]
         return sorted(works, key=lambda work: str(work.server["project_id"]))
 
     def _run_to_checkpoint(self, works: Sequence[Work]) -> None:
@@ -184,9 +186,9 @@ class Runner:
             return
         work.try_again(step, min(60.0, 0.5 * 2**work.operation.tries))
 
-    def _keep(self, owner: str, works: Sequence[Work]) -> list[Work]:
+    def _keep(self, lease: Lease, works: Sequence[Work]) -> list[Work]:
         """Write down what the steps decided; what goes on at once."""
-        now = utcnow()
+        now, owner = utcnow(), lease.owner
         lease_end = now + timedelta(seconds=self._lease_seconds)
 
         def write(connection: sa.Connection) -> set[int]:
@@ -218,6 +220,7 @@ class Runner:
             return mine
 
         mine = self._database.transact(write)
+        lease.until = lease_end
         self._undo_fenced(owner, [work for work in works if work.operation.id not in mine])
         kept = [work for work in works if work.operation.id in mine]
         for work in kept:
@@ -228,7 +231,7 @@ class Runner:
         return [work for work in kept if work.outcome is None and work.due_at is None]
 
     def _undo_fenced(self, owner: str, fenced: Sequence[Work]) -> None:
-        """What was done outside for an operation that was cancelled must not stay.
+        """What was done outside for an operation that is at an end must not stay.
 
         Where another conductor goes on with it, what is outside is that one's business by now.
         """
@@ -237,8 +240,8 @@ class Runner:
         FENCED.inc(len(fenced))
         ids = [work.operation.id for work in fenced]
         with self._database.read() as connection:
-            cancelled = ledger.cancelled(connection, ids)
-        self._undo([work for work in fenced if work.operation.id in cancelled])
+            pointless = ledger.pointless(connection, ids)
+        self._undo([work for work in fenced if work.operation.id in pointless])
         self._database.transact(lambda connection: ledger.let_go(connection, owner, ids))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from moorage.conductor.leases import Lease
 from moorage.conductor.ledger import Operation
 from moorage.core.clock import utcnow
 
@@ -27,6 +28,7 @@ class Work:
     operation: Operation
     server: dict[str, Any]
     """The server's row, as it was when the step began."""
+    lease: Lease
     changes: dict[str, Any] = field(default_factory=dict)
     """Columns of the server's row to set."""
     writes: list[Write] = field(default_factory=list)
@@ -42,6 +44,10 @@ class Work:
     @property
     def data(self) -> dict[str, Any]:
         return self.operation.data
+
+    def holds(self) -> bool:
+        """Whether this conductor still has the say; a step asks before it takes away what others may use."""
+        return self.lease.holds()
 
     def take_result(self) -> dict[str, Any] | None:
         """The agent's result, if it is there; it is used up by this."""

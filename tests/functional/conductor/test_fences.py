@@ -13,14 +13,14 @@ from moorage.bus.contract import DISCARD, Heartbeat, NodeFacts, Task
 from moorage.bus.local import LocalBus
 from moorage.cli import settings
 from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import ledger
+from moorage.conductor import leases, ledger
 from moorage.conductor.inbox import Inbox
 from moorage.conductor.service import ConductorService, Settings
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.database import Database
-from moorage.db.tables.compute import operations, servers, services
+from moorage.db.tables.compute import addresses, operations, servers, services
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.placement.client.contract import ConsumerClaim, PlacementRefusedError, ReportedProvider
 from moorage.placement.client.local import LocalPlacement
@@ -100,6 +100,10 @@ class Stand:
             found: str | None = connection.execute(sa.select(servers.c.node_uuid)).scalar_one()
             return found
 
+    def addresses(self) -> set[str]:
+        with self.database.read() as connection:
+            return set(connection.execute(sa.select(addresses.c.address)).scalars())
+
     def held(self) -> set[str]:
         return set(self.placement.allocations(self.uuid)[0])
 
@@ -151,6 +155,29 @@ def test_who_lost_its_lease_leaves_alone_what_its_successor_claimed(stand: Stand
     stand.work("late")
     assert stand.operation().lease == "successor"
     assert len(stand.held()) == 1
+
+
+def test_who_comes_too_late_takes_back_what_it_claimed(stand: Stand) -> None:
+    """Its successor found no host, and has given up."""
+    over = {"lease": None, "leased_until": None, "finished_at": utcnow(), "outcome": "failed"}
+    stand.placement.after_claim = lambda: stand.set_operation(**over)
+    stand.work("late")
+    assert stand.held() == set()
+
+
+def test_who_stalled_takes_nothing_away(stand: Stand, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its lease ran out in the middle of a step: what the server holds may be its successor's by now."""
+    stand.work("one")
+    stand.set_operation(step="reschedule", due_at=utcnow())
+    before, given_out = stand.held(), stand.addresses()
+    monkeypatch.setattr(leases, "utcnow", lambda: utcnow() + timedelta(hours=1))
+    stand.work("late")
+    assert stand.held() == before != set()
+    assert stand.addresses() == given_out != set()
+    monkeypatch.undo()
+    stand.set_operation(due_at=utcnow(), leased_until=None)
+    stand.work("in time")
+    assert stand.held() != before
 
 
 def test_who_was_cancelled_takes_back_what_it_claimed(stand: Stand) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -48,6 +48,10 @@ def enqueue(database: Database, server_id: int, kind: str = "build") -> int:
 
 def lease(database: Database, owner: str, seconds: float = 60) -> list[ledger.Operation]:
     return database.transact(lambda connection: ledger.lease(connection, owner, 10, seconds))
+
+
+def later() -> datetime:
+    return utcnow() + timedelta(minutes=1)
 
 
 def held(database: Database, owner: str, operation_id: int) -> bool:
@@ -137,7 +141,7 @@ def test_a_result_is_stale_once_its_attempt_has_ended(database: Database) -> Non
 def test_a_lease_that_is_renewed_does_not_run_out(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
     lease(database, "slow", seconds=-1)
-    database.transact(lambda connection: ledger.renew(connection, "slow", [operation_id], 60))
+    database.transact(lambda connection: ledger.renew(connection, "slow", [operation_id], later()))
     assert lease(database, "other") == []
     assert held(database, "slow", operation_id)
 
@@ -146,7 +150,7 @@ def test_who_was_overtaken_can_renew_nothing(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
     lease(database, "slow", seconds=-1)
     lease(database, "heir", seconds=-1)
-    database.transact(lambda connection: ledger.renew(connection, "slow", [operation_id], 60))
+    database.transact(lambda connection: ledger.renew(connection, "slow", [operation_id], later()))
     assert [taken.id for taken in lease(database, "third")] == [operation_id]
 
 

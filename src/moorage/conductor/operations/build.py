@@ -97,7 +97,9 @@ class Build:
 
     def _drop_old_claims(self, batch: Sequence[Work]) -> None:
         """What somebody claimed who came to no checkpoint would be in the server's own way."""
-        doubtful = [work for work in batch if work.operation.resumed or work.operation.tries]
+        doubtful = [
+            work for work in batch if (work.operation.resumed or work.operation.tries) and work.holds()
+        ]
         if doubtful:
             self._placer.release(doubtful)
             for work in doubtful:
@@ -185,6 +187,7 @@ class Build:
 
     def reschedule(self, batch: Sequence[Work]) -> None:
         """Leave the host that failed: its ports are unbound and kept, its claim is dropped."""
+        batch = [work for work in batch if work.holds()]
         self._placer.release(batch)
         self._agents.leave(batch)
         for work in batch:
