@@ -111,14 +111,11 @@ def _limit(values: list[str]) -> int | None:
 
 
 def _group_policy(values: list[str]) -> GroupPolicy | None:
-    if not values:
+    """Of several the first counts, and the schema has seen the last one only: what is nonsense isolates
+    nothing, as in the reference."""
+    if not values or not values[0]:
         return None
-    try:
-        return GroupPolicy(values[0])
-    except ValueError:
-        raise QueryError(
-            f"Invalid query string parameters: '{values[0]}' is no group policy", BAD_VALUE
-        ) from None
+    return GroupPolicy.ISOLATE if values[0] == GroupPolicy.ISOLATE.value else GroupPolicy.NONE
 
 
 def _values(pairs: Pairs, name: str) -> list[str]:
