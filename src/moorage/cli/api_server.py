@@ -15,7 +15,8 @@ from moorage.db.database import Database
 from moorage.http.auth import Wsgi
 from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
-from moorage.network.pool import PoolNetwork, PoolSettings
+from moorage.images.connect import connect as connect_images
+from moorage.network.connect import connect as connect_network
 from moorage.placement.client.connect import connect
 from moorage.scheduler import options as scheduler_options
 
@@ -57,8 +58,8 @@ def worker() -> Wsgi:
     service = ComputeService(
         database=database,
         settings=Settings.from_conf(conf),
-        images=catalogue,
-        network=PoolNetwork(database, PoolSettings.from_conf(conf)),
+        images=connect_images(conf, database),
+        network=connect_network(conf, database),
         placement=connect(conf),
         scheduler=scheduler_options.settings(conf),
     )

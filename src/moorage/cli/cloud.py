@@ -23,7 +23,8 @@ from moorage.drivers.fake import FakeDriver, FakeSettings
 from moorage.http.auth import Wsgi
 from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
-from moorage.network.pool import PoolNetwork, PoolSettings
+from moorage.images.connect import connect as connect_images
+from moorage.network.connect import connect as connect_network
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler import options as scheduler_options
 
@@ -40,7 +41,7 @@ class Cloud:
         self._database = database
         self._data = data
         self._placement = placement
-        network = PoolNetwork(self._database, PoolSettings.from_conf(conf))
+        network = connect_network(conf, self._database)
         self._catalogue = Catalogue(self._database)
         self._bus = bus = LocalBus()
         self._conductor = ConductorService(
@@ -54,7 +55,7 @@ class Cloud:
         self._compute = ComputeService(
             database=self._database,
             settings=ComputeSettings.from_conf(conf),
-            images=self._catalogue,
+            images=connect_images(conf, self._database),
             network=network,
             placement=placement,
             wake=self._conductor.runner.wake,

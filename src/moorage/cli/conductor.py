@@ -15,7 +15,7 @@ from moorage.conductor.service import ConductorService, Settings
 from moorage.core import log
 from moorage.db import engine
 from moorage.db.database import Database
-from moorage.network.pool import PoolNetwork, PoolSettings
+from moorage.network.connect import connect as connect_network
 from moorage.placement.client.connect import connect
 
 commands = Commands(help="Run a conductor.")
@@ -41,7 +41,7 @@ def run(config_file: ConfigFiles = None) -> None:
         database,
         Settings.from_conf(conf),
         MessagingConductorSide(conf),
-        PoolNetwork(database, PoolSettings.from_conf(conf)),
+        connect_network(conf, database),
         connect(conf),
         notifications.from_conf(conf),
     )

@@ -17,6 +17,7 @@ from moorage.core.options import OPTIONS as LOG_OPTIONS
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.drivers.options import OPTIONS as DRIVER_OPTIONS
 from moorage.http.options import OPTIONS as HTTP_OPTIONS
+from moorage.images.options import OPTIONS as IMAGE_OPTIONS
 from moorage.network.options import OPTIONS as NETWORK_OPTIONS
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
 from moorage.scheduler.options import OPTIONS as SCHEDULER_OPTIONS
@@ -37,6 +38,7 @@ AREAS: Sequence[config.Options] = (
     AGENT_OPTIONS,
     DRIVER_OPTIONS,
     NETWORK_OPTIONS,
+    IMAGE_OPTIONS,
     BUS_OPTIONS,
 )
 

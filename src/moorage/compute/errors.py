@@ -19,5 +19,9 @@ class ForbiddenError(ComputeError):
     """The caller may do this in general, but not now: a quota, a lock."""
 
 
+class UnavailableError(ComputeError):
+    """Another service that this depends on does not answer."""
+
+
 class QuotaExceeded(ForbiddenError):
     pass

@@ -15,6 +15,8 @@ class Caller:
     roles: tuple[str, ...]
     system_scope: str | None = None
     domain_id: str | None = None
+    token: str | None = None
+    """Keystone's, if it vouches for the caller: to ask other services on the caller's behalf."""
 
     @classmethod
     def from_environ(cls, environ: Environ) -> Caller:
@@ -25,6 +27,7 @@ class Caller:
             roles=tuple(role.strip() for role in roles.split(",") if role.strip()),
             system_scope=environ.get("HTTP_OPENSTACK_SYSTEM_SCOPE") or None,
             domain_id=environ.get("HTTP_X_DOMAIN_ID") or None,
+            token=_token(environ),
         )
 
     def credentials(self) -> dict[str, Any]:
@@ -36,3 +39,9 @@ class Caller:
             "system_scope": self.system_scope,
             "domain_id": self.domain_id,
         }
+
+
+def _token(environ: Environ) -> str | None:
+    """What looks like a token elsewhere is no more than a name that somebody gave."""
+    confirmed = environ.get("HTTP_X_IDENTITY_STATUS") == "Confirmed"
+    return environ.get("HTTP_X_AUTH_TOKEN") if confirmed else None

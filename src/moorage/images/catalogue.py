@@ -78,7 +78,7 @@ class Catalogue:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def find(self, image_id: str) -> Image:
+    def find(self, image_id: str, token: str | None = None) -> Image:
         return self.record(image_id).as_image()
 
     def record(self, image_id: str) -> Record:

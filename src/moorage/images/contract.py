@@ -11,6 +11,10 @@ class ImageNotFoundError(LookupError):
     pass
 
 
+class ImagesUnavailableError(Exception):
+    """The Image service did not answer, or not in a way that makes sense."""
+
+
 class Image(msgspec.Struct, frozen=True):
     id: str
     name: str
@@ -23,5 +27,8 @@ class Image(msgspec.Struct, frozen=True):
 
 
 class Images(Protocol):
-    def find(self, image_id: str) -> Image:
-        """Raises `ImageNotFoundError`."""
+    def find(self, image_id: str, token: str | None = None) -> Image:
+        """As the owner of the Keystone token sees it, if there is one.
+
+        Raises `ImageNotFoundError`, or `ImagesUnavailableError`.
+        """

@@ -1,4 +1,4 @@
-"""The `[pool]` options: the addresses that the built-in network gives out."""
+"""The `[network]` options, and `[pool]`: the addresses that the built-in network gives out."""
 
 from __future__ import annotations
 
@@ -7,6 +7,21 @@ from oslo_config import cfg
 from moorage.core.config import Options
 
 OPTIONS: Options = {
+    "network": [
+        cfg.StrOpt(
+            "provider",
+            default="pool",
+            choices=["pool", "neutron"],
+            help="Where servers get their ports: the built-in pools, or the Neutron that [neutron] names.",
+        ),
+        cfg.IntOpt("threads", default=8, min=1, help="Requests to Neutron that a process has at once."),
+        cfg.IntOpt(
+            "timeout",
+            default=30,
+            min=1,
+            help="Seconds that Neutron has for an answer, where [neutron] timeout says nothing else.",
+        ),
+    ],
     "pool": [
         cfg.StrOpt("network_name", default="private", help="Name of the network that servers are shown on."),
         cfg.DictOpt(
@@ -18,5 +33,5 @@ OPTIONS: Options = {
                 "Example: default:10.64.0.0/12,rack-7:10.80.7.10-10.80.7.250"
             ),
         ),
-    ]
+    ],
 }

@@ -126,7 +126,7 @@ class PoolNetwork:
     def __init__(self, database: Database, settings: PoolSettings) -> None:
         self._database = database
         self.network_name = settings.network_name
-        self.network_id = str(uuid.uuid5(_NAMESPACE, settings.network_name))
+        self.network_id = network_of(settings.network_name)
         self._pools = {name: Pool(name, found) for name, found in settings.ranges.items()}
 
     def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
@@ -237,6 +237,10 @@ def _outcome(binding: Binding, address: str | None) -> list[PortRecord] | Networ
 
 def unbound(ports: Sequence[PortRecord]) -> list[PortRecord]:
     return [msgspec.structs.replace(port, addresses=[]) for port in ports]
+
+
+def network_of(name: str) -> str:
+    return str(uuid.uuid5(_NAMESPACE, name))
 
 
 def port_of(server_uuid: str) -> str:

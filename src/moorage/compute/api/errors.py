@@ -7,7 +7,13 @@ from typing import Any
 
 import msgspec
 
-from moorage.compute.errors import ComputeError, ConflictError, ForbiddenError, NotFoundError
+from moorage.compute.errors import (
+    ComputeError,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    UnavailableError,
+)
 from moorage.http.errors import EXPLANATIONS, JSON, HttpError, Rendered, SchemaError, Version
 
 _FAULTS = {
@@ -26,6 +32,7 @@ _STATUS: tuple[tuple[type[ComputeError], int], ...] = (
     (NotFoundError, 404),
     (ConflictError, 409),
     (ForbiddenError, 403),
+    (UnavailableError, 503),
 )
 
 

@@ -11,11 +11,12 @@ from moorage.compute.api.endpoint import RULE, own_project
 from moorage.compute.api.move_actions import ask_of
 from moorage.compute.api.passwords import password
 from moorage.compute.api.server_views import ServerView
-from moorage.compute.errors import ComputeError, NotFoundError
+from moorage.compute.errors import ComputeError, NotFoundError, UnavailableError
 from moorage.compute.rebuilds import Wanted
 from moorage.compute.service import ComputeService
+from moorage.http.call import Call
 from moorage.http.reply import Reply
-from moorage.images.contract import Image, ImageNotFoundError
+from moorage.images.contract import Image, ImageNotFoundError, ImagesUnavailableError
 
 TRUSTED_CERTS = f"{RULE}servers:rebuild:trusted_certs"
 _COLUMNS = {
@@ -27,12 +28,14 @@ _COLUMNS = {
 }
 
 
-def look_up(service: ComputeService, argument: Any) -> Image:
+def look_up(service: ComputeService, call: Call, argument: Any) -> Image:
     """The image, which another service may keep: not while a server is held."""
     try:
-        return service.images.find(argument["imageRef"])
+        return service.images.find(argument["imageRef"], call.caller.token)
     except ImageNotFoundError as error:
         raise ComputeError("Cannot find image for rebuild") from error
+    except ImagesUnavailableError as error:
+        raise UnavailableError("The image service does not answer. Try again later.") from error
 
 
 def rebuild(asked: Asked) -> Reply:

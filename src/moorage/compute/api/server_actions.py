@@ -35,7 +35,7 @@ class Action:
     check: str = MEMBER
     rule: Callable[[Version, Any], str] | None = None
     """Which policy holds, if that depends on what is asked for; `policy` is the one for most."""
-    look_up: Callable[[ComputeService, Any], Any] | None = None
+    look_up: Callable[[ComputeService, Call, Any], Any] | None = None
     """What has to be found out before the server is held."""
     ignores_lock: bool = False
     makes_work: bool = True
@@ -172,7 +172,7 @@ def act(service: ComputeService, call: Call) -> Reply:
     rule = action.policy if action.rule is None else action.rule(call.version, argument)
     call.authorize(rule, own_project(call))
     origin = origin_of(call)
-    found = None if action.look_up is None else action.look_up(service, argument)
+    found = None if action.look_up is None else action.look_up(service, call, argument)
 
     def work(connection: Connection) -> Reply | None:
         server = lock(connection, call)

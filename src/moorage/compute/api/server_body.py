@@ -12,16 +12,17 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.compute import destinations, flavors, keypairs, labels, quotas
+from moorage.compute.api import server_networks
 from moorage.compute.api.endpoint import RULE, is_admin, own_project
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.creation import Bounds, Wanted
 from moorage.compute.destinations import Place
-from moorage.compute.errors import ComputeError, ForbiddenError, NotFoundError
+from moorage.compute.errors import ComputeError, ForbiddenError, NotFoundError, UnavailableError
 from moorage.compute.flavors import Flavor, FlavorNotFound
 from moorage.compute.service import ComputeService
 from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
-from moorage.images.contract import Image, ImageNotFoundError
+from moorage.images.contract import Image, ImageNotFoundError, ImagesUnavailableError
 
 Json = dict[str, Any]
 
@@ -55,12 +56,15 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
     metadata = server.get("metadata", {})
     labels.require_few(metadata, bounds.project["metadata_items"])
     group = _group(hints)
+    security_groups = _security_groups(server)
+    agreed = server_networks.agree(service, call, networks, security_groups, most)
     wanted = Wanted(
         name=server["name"].strip(),
         flavor=flavor.as_booted(),
         request={
-            "networks": networks,
-            "security_groups": _security_groups(server),
+            "networks": agreed.networks,
+            "security_groups": security_groups,
+            "security_group_ids": agreed.security_groups,
             "scheduler_hints": hints,
             "group": group,
             "host": place.host,
@@ -185,9 +189,11 @@ def _image(service: ComputeService, call: Call, server: Json, flavor: Flavor) ->
         detail = "Invalid imageRef provided." if reference is not None else "Missing imageRef attribute"
         raise ComputeError(detail)
     try:
-        image = service.images.find(reference)
+        image = service.images.find(reference, call.caller.token)
     except ImageNotFoundError as error:
         raise ComputeError("Can not find requested image") from error
+    except ImagesUnavailableError as error:
+        raise UnavailableError("The image service does not answer. Try again later.") from error
     if image.status != "active":
         raise ComputeError(f"Image {image.id} is not active.")
     if image.min_ram > flavor.ram:

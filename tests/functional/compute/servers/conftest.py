@@ -22,13 +22,15 @@ from moorage.db.database import Database
 from moorage.db.tables import compute as tables
 from moorage.http import options as http_options
 from moorage.images.contract import Image, ImageNotFoundError
-from moorage.network.contract import Network
+from moorage.network import options as network_options
+from moorage.network.pool import PoolNetwork, PoolSettings, network_of
 from moorage.placement.client.contract import PlacementClient
 
 IMAGE = "aaaaaaaa-0000-4000-8000-000000000001"
 PICKY_IMAGE = "aaaaaaaa-0000-4000-8000-000000000002"
 QUEUED_IMAGE = "aaaaaaaa-0000-4000-8000-000000000003"
 ABSENT = "aaaaaaaa-0000-4000-8000-00000000dead"
+NETWORK = network_of("private")
 NEWEST = "2.96"
 
 
@@ -42,7 +44,7 @@ class Shelf:
             QUEUED_IMAGE: Image(QUEUED_IMAGE, "not yet", status="queued"),
         }
 
-    def find(self, image_id: str) -> Image:
+    def find(self, image_id: str, token: str | None = None) -> Image:
         if image_id not in self._images:
             raise ImageNotFoundError(image_id)
         return self._images[image_id]
@@ -180,15 +182,14 @@ def cloud(database_url: str) -> Iterator[Cloud]:
     connected = engine.connect(database_url)
     migrate.sync(connected)
     database = Database(connected)
-    conf = config.read(
-        [], (db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS), {"auth.strategy": "none"}
-    )
+    areas = (db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS, network_options.OPTIONS)
+    conf = config.read([], areas, {"auth.strategy": "none"})
     woken: list[int] = []
     service = ComputeService(
         database,
         Settings.from_conf(conf),
         Shelf(),
-        network=cast(Network, None),
+        network=PoolNetwork(database, PoolSettings.from_conf(conf)),
         placement=cast(PlacementClient, None),
         wake=lambda: woken.append(1),
     )

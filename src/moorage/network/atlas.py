@@ -1,0 +1,82 @@
+"""Atlas: networks and their segments as Neutron knows them, remembered for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from moorage.network.neutron_link import NeutronLink
+
+_REMEMBER_SECONDS = 30.0
+_MOST = 10_000
+
+
+@dataclass(frozen=True)
+class Subnet:
+    id: str
+    segment: str | None
+    version: int
+
+
+@dataclass(frozen=True)
+class Chart:
+    """What does not change about a network while servers boot on it."""
+
+    id: str
+    name: str
+    subnets: tuple[Subnet, ...]
+
+    @property
+    def routed(self) -> bool:
+        return any(subnet.segment for subnet in self.subnets)
+
+    def segments(self, subnet_ids: Iterable[str]) -> set[str]:
+        """Those of these subnets."""
+        wanted = set(subnet_ids)
+        return {subnet.segment for subnet in self.subnets if subnet.id in wanted and subnet.segment}
+
+
+class Atlas:
+    def __init__(self, link: NeutronLink) -> None:
+        self._link = link
+        self._lock = threading.Lock()
+        self._charts: dict[str, tuple[float, Chart]] = {}
+
+    def chart(self, network_id: str) -> Chart:
+        now = time.monotonic()
+        with self._lock:
+            known = self._charts.get(network_id)
+        if known is not None and now - known[0] < _REMEMBER_SECONDS:
+            return known[1]
+        network = self._link.show("networks", network_id)
+        subnets = self._link.find("subnets", [("network_id", network_id)])
+        chart = Chart(
+            network_id,
+            network["name"] or network_id,
+            tuple(Subnet(row["id"], row.get("segment_id"), row["ip_version"]) for row in subnets),
+        )
+        with self._lock:
+            if len(self._charts) >= _MOST:
+                self._charts.clear()
+            self._charts[network_id] = (now, chart)
+        return chart
+
+    def open_segments(self, chart: Chart) -> list[str]:
+        """Those that have an address left of each version that they have at all.
+
+        From Neutron's own count: what it reports to Placement goes astray now and then.
+        """
+        told = self._link.show("network-ip-availabilities", chart.id)
+        free = {
+            row["subnet_id"]: int(row["total_ips"]) - int(row["used_ips"])
+            for row in told["subnet_ip_availability"]
+        }
+        room: dict[tuple[str, int], int] = defaultdict(int)
+        for subnet in chart.subnets:
+            if subnet.segment:
+                room[subnet.segment, subnet.version] += max(0, free.get(subnet.id, 0))
+        full = {segment for (segment, _), left in room.items() if left == 0}
+        return sorted({segment for segment, _ in room} - full)

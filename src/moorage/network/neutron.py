@@ -1,0 +1,275 @@
+"""Neutron: ports made before a host is known, bound right after, found again by the server they belong to.
+
+A port carries the server's UUID as its device from the moment that it is made or taken. So whoever repeats a
+step after a crash finds what was done, and whoever deletes a server finds all that it has. Of those, the ones
+that the user named are the user's; all others are ours.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import msgspec
+
+from moorage.network import neutron_faults
+from moorage.network.atlas import Atlas
+from moorage.network.contract import (
+    Agreed,
+    Asker,
+    Binding,
+    Fault,
+    Holding,
+    NetworkError,
+    Networks,
+    Order,
+    PortGroup,
+    PortNeeds,
+    PortRecord,
+)
+from moorage.network.neutron_agreement import Agreement
+from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
+
+T = TypeVar("T")
+_FAILED = "binding_failed"
+_TAKE_TRIES = 3
+
+
+class NeutronNetwork:
+    def __init__(self, link: NeutronLink, *, threads: int = 8) -> None:
+        self._link = link
+        self._atlas = Atlas(link)
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="neutron")
+
+    def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
+        agreement = Agreement(self._link.as_user(asker.token), asker.project_id)
+        try:
+            return agreement.reach(networks, security_groups, count)
+        except NeutronFault as fault:
+            raise neutron_faults.of_request(fault) from fault
+
+    # ------------------------------------------------------------ phase 1
+
+    def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
+        wanting = [order for order in orders if order.networks != "none"]
+        existing = self._ports_of([order.server_uuid for order in wanting])
+        return self._each(orders, lambda order: self._prepared(order, existing[order.server_uuid]))
+
+    def _prepared(self, order: Order, existing: Sequence[Json]) -> list[PortRecord]:
+        wishes = self._wishes(order)
+        brought = {wish["port"] for wish in wishes if wish.get("port")}
+        spare = [port for port in existing if port["id"] not in brought]
+        records = []
+        for position, wish in enumerate(wishes, start=1):
+            if wish.get("port"):
+                port = self._take(order, wish["port"])
+            else:
+                port = _made_before(spare, wish) or self._create(_new_port(order, wish, position))
+            records.append(self._record(port, ours=not wish.get("port"), tag=wish.get("tag")))
+        return records
+
+    def _wishes(self, order: Order) -> list[dict[str, Any]]:
+        if order.networks == "none":
+            return []
+        if isinstance(order.networks, str):  # it was asked for when there was nobody to agree
+            agreed = Agreement(self._link, order.project_id).only_network()
+            return [{"uuid": agreed}]
+        return order.networks
+
+    def _create(self, values: Json) -> Json:
+        """One at a time: Neutron's bulk form fails for ports whose address is deferred."""
+        try:
+            return self._link.create("ports", values)
+        except NeutronFault as fault:
+            raise neutron_faults.of_request(fault) from fault
+
+    def _take(self, order: Order, port_id: str) -> Json:
+        """Make a port of the user's the server's, unless it is somebody else's by now."""
+        for _ in range(_TAKE_TRIES):
+            try:
+                port = self._link.show("ports", port_id)
+                if port["device_id"] == order.server_uuid:
+                    return port
+                if port["project_id"] != order.project_id:
+                    raise NetworkError(f"Port {port_id} could not be found.")
+                if port["device_id"]:
+                    raise NetworkError(f"Port {port_id} is still in use.", fault=Fault.CONFLICT)
+                values = {"device_id": order.server_uuid, "device_owner": f"compute:{order.zone}"}
+                return self._link.update("ports", port_id, values, port["revision_number"])
+            except NeutronFault as fault:
+                if fault.status == 404:
+                    raise NetworkError(f"Port {port_id} could not be found.") from fault
+                if fault.status != 412:
+                    raise neutron_faults.of_request(fault) from fault
+        raise NetworkError(f"Port {port_id} is being changed by somebody else.", fault=Fault.CONFLICT)
+
+    # ------------------------------------------------------------ phase 2
+
+    def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
+        return self._each(bindings, self._bound)
+
+    def _bound(self, binding: Binding) -> list[PortRecord]:
+        return [self._bind_port(binding, record) for record in binding.ports]
+
+    def _bind_port(self, binding: Binding, record: PortRecord) -> PortRecord:
+        values: Json = {
+            "binding:host_id": binding.host,
+            "device_id": binding.server_uuid,
+            "device_owner": f"compute:{binding.zone}",
+        }
+        allocation = {
+            group.id: binding.providers[group.suffix][0]
+            for group in record.needs.groups
+            if binding.providers.get(group.suffix)
+        }
+        if allocation:
+            values["binding:profile"] = {**record.profile, "allocation": allocation}
+        try:
+            port = self._link.update("ports", record.id, values)
+        except NeutronFault as fault:
+            raise neutron_faults.of_binding(fault, binding.host) from fault
+        if port["binding:vif_type"] == _FAILED:
+            raise NetworkError(
+                f"Neutron could not bind port {record.id} at host {binding.host}.", retry_elsewhere=True
+            )
+        bound = self._record(port, ours=record.ours, tag=record.tag)
+        return msgspec.structs.replace(bound, deferred=record.deferred, profile=record.profile)
+
+    def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
+        """An address that the segment gave goes with it, else the port could not go to another segment."""
+        return [self._unbound(record) for record in ports]
+
+    def _unbound(self, record: PortRecord) -> PortRecord:
+        try:
+            port = self._link.update("ports", record.id, _without_host(record))
+        except NeutronFault as fault:
+            if fault.status == 404:
+                return record
+            raise neutron_faults.of_request(fault) from fault
+        unbound = self._record(port, ours=record.ours, tag=record.tag)
+        return msgspec.structs.replace(unbound, deferred=record.deferred, profile=record.profile)
+
+    # ------------------------------------------------------------ the end
+
+    def release(self, holdings: Sequence[Holding]) -> None:
+        found = self._ports_of([holding.server_uuid for holding in holdings])
+        for outcome in self._each(
+            holdings, lambda holding: self._let_go(holding, found[holding.server_uuid])
+        ):
+            if isinstance(outcome, NetworkError):
+                raise outcome
+
+    def _let_go(self, holding: Holding, ports: Sequence[Json]) -> list[PortRecord]:
+        records = {record.id: record for record in holding.ports}
+        for port in ports:
+            try:
+                if port["id"] in holding.brought:
+                    self._give_back(port["id"], records.get(port["id"]))
+                else:
+                    self._link.delete("ports", port["id"])
+            except NeutronFault as fault:
+                if fault.status != 404:
+                    raise neutron_faults.of_request(fault) from fault
+        return []
+
+    def _give_back(self, port_id: str, record: PortRecord | None) -> None:
+        """As it was before it was ours to use."""
+        values = {"binding:host_id": ""} if record is None else _without_host(record)
+        self._link.update("ports", port_id, {**values, "device_id": "", "device_owner": ""})
+
+    # ------------------------------------------------------------ what Neutron has
+
+    def _ports_of(self, server_uuids: Sequence[str]) -> dict[str, list[Json]]:
+        """By server; in an order that stays."""
+        found: dict[str, list[Json]] = defaultdict(list)
+        for port in self._link.find_by("ports", "device_id", server_uuids):
+            found[port["device_id"]].append(port)
+        for ports in found.values():
+            ports.sort(key=lambda port: (port["created_at"], port["id"]))
+        return found
+
+    def _record(self, port: Json, *, ours: bool, tag: str | None) -> PortRecord:
+        chart = self._atlas.chart(port["network_id"])
+        addresses = [fixed["ip_address"] for fixed in port["fixed_ips"]]
+        return PortRecord(
+            id=port["id"],
+            network_id=port["network_id"],
+            network_name=chart.name,
+            ours=ours,
+            mac=port["mac_address"],
+            addresses=addresses,
+            needs=self._needs(port),
+            deferred=port.get("ip_allocation") == "deferred" and not addresses,
+            profile=port.get("binding:profile") or {},
+            tag=tag,
+        )
+
+    def _needs(self, port: Json) -> PortNeeds:
+        chart = self._atlas.chart(port["network_id"])
+        asked = port.get("resource_request") or {}
+        segments: list[str] | None = None
+        if chart.routed and port["fixed_ips"]:
+            segments = sorted(chart.segments(fixed["subnet_id"] for fixed in port["fixed_ips"])) or None
+        elif chart.routed and port.get("ip_allocation") == "deferred":
+            segments = self._atlas.open_segments(chart)
+        return PortNeeds(
+            groups=[
+                PortGroup(group["id"], group["resources"], group["required"])
+                for group in asked.get("request_groups") or []
+            ],
+            same_subtree=asked.get("same_subtree") or [],
+            segments=segments,
+            network_name=chart.name,
+        )
+
+    def _each(
+        self, items: Sequence[T], work: Callable[[T], list[PortRecord]]
+    ) -> list[list[PortRecord] | NetworkError]:
+        """Several at a time: most of it is waiting for Neutron."""
+
+        def outcome(item: T) -> list[PortRecord] | NetworkError:
+            try:
+                return work(item)
+            except NetworkError as error:
+                return error
+
+        if len(items) == 1:
+            return [outcome(items[0])]
+        return [future.result() for future in [self._pool.submit(outcome, item) for item in items]]
+
+
+def _made_before(spare: list[Json], wish: Mapping[str, Any]) -> Json | None:
+    """A port that was made for this wish, and is spare no longer; equal wishes are worth the same."""
+    for index, port in enumerate(spare):
+        addresses = {fixed["ip_address"] for fixed in port["fixed_ips"]}
+        if port["network_id"] == wish["uuid"] and wish.get("fixed_ip") in {None, *addresses}:
+            return spare.pop(index)
+    return None
+
+
+def _new_port(order: Order, wish: Mapping[str, Any], position: int) -> Json:
+    values: Json = {
+        "network_id": wish["uuid"],
+        "project_id": order.project_id,
+        "device_id": order.server_uuid,
+        "device_owner": f"compute:{order.zone}",
+        "name": f"{order.name} {position}"[:255],
+        "description": f"Interface {position} of server {order.server_uuid}, made by Moorage",
+        "admin_state_up": True,
+    }
+    if wish.get("fixed_ip"):
+        values["fixed_ips"] = [{"ip_address": wish["fixed_ip"]}]
+    if order.security_groups:
+        values["security_groups"] = list(order.security_groups)
+    return values
+
+
+def _without_host(record: PortRecord) -> Json:
+    values: Json = {"binding:host_id": ""}
+    if record.deferred:
+        values["fixed_ips"] = []
+    if record.needs.groups:
+        values["binding:profile"] = record.profile
+    return values

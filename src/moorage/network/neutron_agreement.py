@@ -1,0 +1,112 @@
+"""Agreement: whether a user can have the networks that they ask for, with the user's own token.
+
+Neutron decides what the user may see; what it does not show does not exist for this user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+from moorage.network.contract import Agreed, Fault, NetworkError, Networks
+from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
+
+
+class Agreement:
+    def __init__(self, link: NeutronLink, project_id: str) -> None:
+        self._link = link
+        self._project_id = project_id
+
+    def reach(self, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
+        if networks == "none":
+            return Agreed("none")
+        wishes = [{"uuid": self.only_network()}] if isinstance(networks, str) else networks
+        for wish in wishes:
+            if wish.get("port"):
+                self._check_port(wish["port"])
+        made = [wish for wish in wishes if not wish.get("port")]
+        self._check_networks(made)
+        groups = [self._security_group(name) for name in security_groups if name != "default"]
+        if made:
+            self._check_quota(len(made) * count)
+        return Agreed(wishes, groups)
+
+    def only_network(self) -> str:
+        """The one network that there is to choose from."""
+        own = self._link.find("networks", [("project_id", self._project_id)])
+        shared = self._link.find("networks", [("shared", "True")])
+        usable = {
+            network["id"]
+            for network in [*own, *shared]
+            if network["subnets"] and network["admin_state_up"] and not network.get("router:external")
+        }
+        if not usable:
+            raise NetworkError(f"Unable to automatically allocate a network for project {self._project_id}")
+        if len(usable) > 1:
+            raise NetworkError(
+                "Multiple possible networks found, use a Network ID to be more specific.",
+                fault=Fault.CONFLICT,
+            )
+        return str(usable.pop())
+
+    def _check_port(self, port_id: str) -> None:
+        try:
+            port = self._link.show("ports", port_id)
+        except NeutronFault as fault:
+            if fault.status != 404:
+                raise
+            raise NetworkError(f"Port {port_id} could not be found.") from fault
+        if port["project_id"] != self._project_id:
+            raise NetworkError(f"Port {port_id} could not be found.")
+        if port["device_id"]:
+            raise NetworkError(f"Port {port_id} is still in use.", fault=Fault.CONFLICT)
+        if not port["fixed_ips"] and port.get("ip_allocation") not in ("deferred", "none"):
+            raise NetworkError(f"Port {port_id} requires a FixedIP in order to be used.")
+
+    def _check_networks(self, wishes: Sequence[dict[str, Any]]) -> None:
+        wanted = sorted({wish["uuid"] for wish in wishes})
+        known = {network["id"]: network for network in self._link.find_by("networks", "id", wanted)}
+        for uuid in wanted:
+            if uuid not in known:
+                raise NetworkError(f"Network {uuid} could not be found.")
+            self._check_network(known[uuid])
+        for wish in wishes:
+            if wish.get("fixed_ip"):
+                self._check_address(wish["uuid"], wish["fixed_ip"])
+
+    def _check_network(self, network: Json) -> None:
+        uuid = network["id"]
+        if not network["subnets"]:
+            raise NetworkError(f"Network {uuid} requires a subnet in order to boot instances on.")
+        if network.get("router:external") and not network.get("shared"):
+            raise NetworkError(
+                f"It is not allowed to create an interface on external network {uuid}", fault=Fault.FORBIDDEN
+            )
+
+    def _check_address(self, network_id: str, address: str) -> None:
+        subnets = self._link.find("subnets", [("network_id", network_id)])
+        if not any(ip_address(address) in ip_network(subnet["cidr"]) for subnet in subnets):
+            raise NetworkError(f"Fixed IP address {address} is not of network {network_id}.")
+        filters = [("network_id", network_id), ("fixed_ips", f"ip_address={address}")]
+        if self._link.find("ports", filters):
+            raise NetworkError(f"Fixed IP address {address} is already in use on network {network_id}.")
+
+    def _security_group(self, name: str) -> str:
+        own = self._link.find("security-groups", [("project_id", self._project_id)])
+        for key in ("id", "name"):
+            found = [group["id"] for group in own if group[key] == name]
+            if len(found) > 1:
+                raise NetworkError(
+                    f"Multiple security groups found matching '{name}'. Use an ID to be more specific.",
+                    fault=Fault.CONFLICT,
+                )
+            if found:
+                return str(found[0])
+        raise NetworkError(f"Security group {name} not found.")
+
+    def _check_quota(self, count: int) -> None:
+        quota = self._link.show("quotas", f"{self._project_id}/details")["port"]
+        used = int(quota["used"]) + int(quota["reserved"])
+        if 0 <= int(quota["limit"]) < used + count:
+            raise NetworkError("Maximum number of ports exceeded", fault=Fault.FORBIDDEN)

@@ -1,0 +1,113 @@
+"""The wire to Neutron: requests with our credentials or with a user's token, and faults as typed values."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from keystoneauth1 import exceptions as keystone_errors
+from openstack.exceptions import SDKException
+from openstack.proxy import Proxy
+from prometheus_client import Counter
+
+from moorage.network.contract import NetworkUnavailableError
+
+LOG = logging.getLogger(__name__)
+CALLS = Counter("moorage_neutron_calls_total", "Requests to Neutron.", ["method", "resource"])
+Json = dict[str, Any]
+Query = Sequence[tuple[str, str]]
+_MOST_FILTERS = 40
+"""So many values of one filter go into a query: a line of a request has a bound."""
+
+
+class NeutronFault(Exception):
+    """Neutron understood and said no: its status, its name for the fault, and its sentence."""
+
+    def __init__(self, status: int, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.kind = kind
+
+
+class NeutronLink:
+    def __init__(self, proxy: Proxy, token: str | None = None) -> None:
+        self._proxy = proxy
+        self._token = token
+
+    def as_user(self, token: str | None) -> NeutronLink:
+        """The same wire with a user's token, so that Neutron decides what the user may see."""
+        return NeutronLink(self._proxy, token)
+
+    def show(self, resource: str, uuid: str) -> Json:
+        found: Json = _only_value(self._send("GET", f"/{resource}/{uuid}"))
+        return found
+
+    def find(self, resource: str, query: Query = ()) -> list[Json]:
+        found: list[Json] = _only_value(self._send("GET", f"/{resource}", params=list(query)))
+        return found
+
+    def find_by(self, resource: str, name: str, values: Sequence[str]) -> list[Json]:
+        """Those for which the attribute is one of these."""
+        found: list[Json] = []
+        for start in range(0, len(values), _MOST_FILTERS):
+            chunk = values[start : start + _MOST_FILTERS]
+            found += self.find(resource, [(name, value) for value in chunk])
+        return found
+
+    def create(self, resource: str, values: Json) -> Json:
+        body = {resource.removesuffix("s"): values}
+        made: Json = _only_value(self._send("POST", f"/{resource}", json=body))
+        return made
+
+    def update(self, resource: str, uuid: str, values: Json, revision: int | None = None) -> Json:
+        """With a `revision`, only if nobody has changed it since."""
+        headers = {} if revision is None else {"If-Match": f"revision_number={revision}"}
+        body = {resource.removesuffix("s"): values}
+        changed: Json = _only_value(self._send("PUT", f"/{resource}/{uuid}", json=body, headers=headers))
+        return changed
+
+    def delete(self, resource: str, uuid: str) -> None:
+        """One that is gone is fine."""
+        try:
+            self._send("DELETE", f"/{resource}/{uuid}")
+        except NeutronFault as fault:
+            if fault.status != 404:
+                raise
+
+    def _send(self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any) -> Json:
+        CALLS.labels(method, path.split("/")[1]).inc()
+        sent = dict(headers or {})
+        if self._token is not None:
+            sent["X-Auth-Token"] = self._token
+        try:
+            answer = self._proxy.request(
+                path,
+                method,
+                headers=sent,
+                raise_exc=False,
+                authenticated=self._token is None,
+                **options,
+            )
+        except (keystone_errors.ClientException, SDKException) as error:
+            raise NetworkUnavailableError(f"Neutron can't be reached: {error}") from error
+        if answer.status_code < 400:
+            return dict(answer.json()) if answer.content else {}
+        fault = _fault(answer.status_code, answer)
+        if answer.status_code >= 500 or (answer.status_code == 401 and self._token is None):
+            raise NetworkUnavailableError(f"Neutron fails to answer {method} {path}: {fault}")
+        raise fault
+
+
+def _only_value(body: Mapping[str, Any]) -> Any:
+    """Neutron wraps each answer in the name of what it is."""
+    (value,) = body.values()
+    return value
+
+
+def _fault(status: int, answer: Any) -> NeutronFault:
+    try:
+        told = answer.json()["NeutronError"]
+        return NeutronFault(status, told["type"], told["message"])
+    except (ValueError, KeyError, TypeError):
+        return NeutronFault(status, "", answer.text[:200])
