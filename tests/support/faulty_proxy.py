@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,11 +22,13 @@ class Fault:
     """Answer with this one; 0 hangs up."""
     body: bytes = b""
     works: bool = False
-    """The service gets the request all the same: only its answer is lost."""
+    """The service gets the request all the same: only its answer is lost, or late if there is a delay."""
     after: int = 0
     """So many requests get through before it begins."""
     times: int = 1_000_000
     """So many fail; then all is well again."""
+    delay: float = 0.0
+    """Seconds before anything happens."""
     method: str = ""
     path: str = ""
     """Only requests with this method, and with this in their path, fail."""
@@ -42,6 +45,7 @@ CONFLICT = Fault(
     method="PUT",
 )
 LOST_ANSWER = Fault(works=True, method="PUT")
+SLOW = Fault(works=True, delay=1.5)
 
 
 class FaultyProxy:
@@ -97,14 +101,16 @@ class FaultyProxy:
             def handle_any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
                 fault = proxy._next(self.command, self.path)
+                if fault is not None:
+                    time.sleep(fault.delay)
                 if fault is None or fault.works:
                     status, headers, answer = proxy._pass_on(
                         self.command, self.path, dict(self.headers), body
                     )
-                if fault is not None and fault.status == 0:
+                if fault is not None and fault.status == 0 and not (fault.works and fault.delay):
                     self.close_connection = True
                     return
-                if fault is not None:
+                if fault is not None and not fault.works:
                     status, headers, answer = fault.status, {"content-type": "application/json"}, fault.body
                 self.send_response(status)
                 for name, value in headers.items():

@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 from prometheus_client import REGISTRY
 
+from moorage.compute.api import aggregates as api
 from moorage.compute.mirror import PROBLEMS
 from tests.functional.mirror.site import Site
-from tests.support.faulty_proxy import CONFLICT, ERROR, GARBAGE, HUNG_UP, LOST_ANSWER, Fault
+from tests.support.faulty_proxy import CONFLICT, ERROR, GARBAGE, HUNG_UP, LOST_ANSWER, SLOW, Fault
+from tests.support.processes import wait_until
 
 ALWAYS = {"hung up": HUNG_UP, "error": ERROR, "garbage": GARBAGE, "conflict": CONFLICT}
 IN_BETWEEN = {
@@ -85,6 +87,19 @@ def test_an_aggregate_goes_whatever_placement_says(remote: Site, rack: int, faul
     found = remote.sync()
     assert (found.added, found.removed) == (0, 2)
     assert remote.says("n", "m") == {"n": {"theirs"}, "m": set()}
+
+
+def test_nobody_waits_for_a_placement_that_hangs(
+    remote: Site, rack: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(api, "PATIENCE", 0.1)
+    remote.proxy.fail(SLOW)
+    with caplog.at_level(logging.WARNING):
+        assert remote.add_host(rack, "h").status == 200
+    assert "told in the background" in caplog.text
+    assert remote.says("n", "m") == {"n": {"theirs"}, "m": set()}
+    expected = {"n": {"theirs", "rack"}, "m": {"rack"}}
+    wait_until(lambda: remote.says("n", "m") == expected, "Placement to be told", 30)
 
 
 def test_nodes_that_came_during_an_outage_are_looked_after(remote: Site, rack: int) -> None:
