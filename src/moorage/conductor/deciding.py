@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import surroundings
+from moorage.conductor import port_needs, surroundings
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.surroundings import Surroundings
 from moorage.db.database import Database
@@ -155,10 +155,11 @@ class Decider:
 
     def _ask(self, seats: Sequence[Seat]) -> None:
         around = surroundings.look_up(self._database, [seat.server["request"] for seat in seats])
+        reach = port_needs.look_up(self._placement, [seat.server["request"] for seat in seats])
         facts = self._aggregates.facts()
         for seat in seats:
             try:
-                seat.request = self._request(seat, around, facts)
+                seat.request = reach.narrow(self._request(seat, around, facts), seat.server["request"])
             except SchedulingError as error:
                 seat.refusal = NoHost(str(error), hopeless=True)
         counts: dict[Query, int] = {}

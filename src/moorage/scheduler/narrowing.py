@@ -16,6 +16,7 @@ class By(StrEnum):
     OTHER_PROJECTS = "other_projects"
     TRAITS = "traits"
     IMAGE = "image"
+    SEGMENTS = "segments"
 
 
 class Narrowing(msgspec.Struct, frozen=True):
@@ -48,6 +49,7 @@ _WORDS = {
     By.OTHER_PROJECTS: "the aggregates of other projects",
     By.TRAITS: "aggregates whose traits it does not ask for ({subject})",
     By.IMAGE: "aggregates for other images ({subject})",
+    By.SEGMENTS: "the segments of network '{subject}' that have addresses left",
 }
 _UNMET = {
     By.ZONE: "are not in the availability zone '{subject}'",
@@ -56,6 +58,7 @@ _UNMET = {
     By.OTHER_PROJECTS: "are set apart for other projects",
     By.TRAITS: "take only servers that ask for {subject}",
     By.IMAGE: "are for images with another {subject}",
+    By.SEGMENTS: "reach no segment of network '{subject}' that has addresses left",
 }
 
 

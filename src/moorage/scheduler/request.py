@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -53,6 +53,8 @@ class Request:
     groups: tuple[RequestGroup, ...]
     project_id: str = ""
     group_policy: str | None = None
+    same_subtree: tuple[tuple[str, ...], ...] = ()
+    """Suffixes of groups that one branch of a tree has to serve."""
     root_required: frozenset[str] = frozenset()
     root_forbidden: frozenset[str] = frozenset()
     zone: str | None = None
@@ -116,7 +118,21 @@ class Request:
             pairs += group.pairs()
         if self.group_policy is not None:
             pairs.append(("group_policy", self.group_policy))
+        pairs += [("same_subtree", ",".join(suffixes)) for suffixes in self.same_subtree]
         return pairs
+
+    def needing(self, groups: Sequence[RequestGroup], same_subtree: Sequence[Sequence[str]]) -> Request:
+        """With groups of something else than the flavor; several groups may come from one provider."""
+        if not groups:
+            return self
+        together = (*self.groups, *groups)
+        several = sum(bool(group.suffix) for group in together) > 1
+        return replace(
+            self,
+            groups=together,
+            group_policy=self.group_policy or ("none" if several else None),
+            same_subtree=(*self.same_subtree, *(tuple(suffixes) for suffixes in same_subtree)),
+        )
 
     def inside(self, aggregates: frozenset[str], by: By, subject: str = "") -> Request:
         """On a node that is in one of these; nothing is to be said if there are none."""
