@@ -18,11 +18,11 @@ import requests
 from tests.chaos.cloud_books import CloudBooks
 from tests.chaos.crowd import PROJECTS, Crowd, User
 from tests.support import rabbitmq
-from tests.support.deployment import Deployment, Shape, running
+from tests.support.deployment import LEASE_SECONDS, Deployment, Shape, running
 from tests.support.processes import NotReadyError, wait_until
 
 SCHEDULES = int(os.environ.get("CHAOS_SCHEDULES", "4"))
-BLOWS = int(os.environ.get("CHAOS_BLOWS", "8"))
+BLOWS = int(os.environ.get("CHAOS_BLOWS", "6"))
 FIRST_SEED = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
 SERVERS = 240
 IN_FLIGHT = 200
@@ -57,12 +57,12 @@ class Killer:
         self._begun = time.monotonic()
 
     def blows(self, count: int, number: int) -> list[Callable[[], None]]:
-        """Mostly processes of ours; every few of them the broker or the database, by turns."""
+        """Mostly kills of our processes; every few of them something else, by turns."""
         chosen: list[Callable[[], None]] = [self.part] * count
         for turn, position in enumerate(range(0, count, _ONE_IN)):
-            strangers = [self.broker, self.database]
-            chosen[position + self._chance.randrange(min(_ONE_IN, count - position))] = strangers[
-                (number + turn) % 2
+            others = [self.broker, self.database, self.stall]
+            chosen[position + self._chance.randrange(min(_ONE_IN, count - position))] = others[
+                (number + turn) % len(others)
             ]
         return chosen
 
@@ -75,6 +75,12 @@ class Killer:
         self._pause(1.5)
         for part in victims:
             part.start(wait=False)
+
+    def stall(self) -> None:
+        """For longer than its lease: another conductor takes its work over, then it wakes up in mid-step."""
+        conductor = self._chance.choice(self._deployment.conductors)
+        self._say(f"{self._books.in_flight()} in flight: stall", conductor.name)
+        conductor.stall(LEASE_SECONDS + self._chance.uniform(1.0, 4.0))
 
     def broker(self) -> None:
         how = self._chance.choice([self._deployment.broker.end, self._deployment.broker.kill])

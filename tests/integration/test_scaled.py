@@ -139,6 +139,15 @@ def test_a_conductor_may_be_ended_at_any_time(deployment: Deployment) -> None:
         conductor.start()
 
 
+def test_an_api_may_be_ended_at_any_time(deployment: Deployment) -> None:
+    api = deployment.apis[0]
+    assert api.end() == 0
+    other = deployment.connect(1)
+    delete(other, other.compute.wait_for_server(boot(other, "still"), wait=60))
+    api.start()
+    assert deployment.connect(0).compute.find_server("still") is None
+
+
 def test_an_agent_that_is_ended_goes_on_where_it_was(deployment: Deployment) -> None:
     sdk, agent = deployment.connect(0), deployment.agents[EXCLUSIVE_HOST]
     server = boot(sdk, "slow", EXCLUSIVE_FLAVOR, metadata={"fake:spawn": "delay=2"})

@@ -6,8 +6,11 @@ Every part is a process that an operator would start, with a configuration file 
 
 from __future__ import annotations
 
+import os
+import signal
 import sqlite3
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -36,9 +39,10 @@ SHARED_FLAVOR, EXCLUSIVE_FLAVOR = "shared", "exclusive"
 EXCLUSIVE_CLASS = "CUSTOM_BAREMETAL"
 SHARED_HOSTS, EXCLUSIVE_HOST = ("host-1", "host-2"), "host-3"
 
+LEASE_SECONDS = 5
 SETTINGS: Settings = {
     "auth": {"strategy": "none"},
-    "conductor": {"lease_seconds": "5", "ask_again_seconds": "5", "heartbeat_interval": "1"},
+    "conductor": {"lease_seconds": str(LEASE_SECONDS), "ask_again_seconds": "5", "heartbeat_interval": "1"},
     "compute": {"service_down_time": "10", "workers": "1"},
     "quota": {"instances": "-1", "cores": "-1", "ram": "-1"},
     "placement": {"workers": "1"},
@@ -75,6 +79,15 @@ class Part:
     def kill(self) -> None:
         self._running().kill()
         self.service = None
+
+    def stall(self, seconds: float) -> None:
+        """As on a machine that is suspended, or hopelessly busy."""
+        pids = self._running().pids()
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
 
     @property
     def ended_by_itself(self) -> bool:
