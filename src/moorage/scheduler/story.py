@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from moorage.scheduler.filters.contract import Kind
-from moorage.scheduler.narrowing import Narrowing
+from moorage.scheduler.narrowing import By, Narrowing
 from moorage.scheduler.trace import Attempt, Emptiness, Exclusion, NearMiss, Place, Ranked, Trace
 
 NO_VALID_HOST = "No valid host was found"
@@ -103,8 +103,17 @@ def _emptiness(why: Emptiness, narrowings: Sequence[Narrowing]) -> str:
     if not why.kind:
         return "none has all that the server asks for"
     words = _agreeing(why.excluded, _on_whose_behalf(why, narrowings) or condition(why.kind, why.subject))
-    excluded = f"{why.excluded} of {_hosts(why.trees)} {words}"
-    return excluded if why.excluded == why.trees else f"{excluded}, and the others lack something else"
+    count = why.trees if why.allowed is None else why.allowed
+    where = "" if why.allowed is None else f" {_where(narrowings)}"
+    excluded = f"{why.excluded} of {_hosts(count)}{where} {words}"
+    return excluded if why.excluded == count else f"{excluded}, and the others lack something else"
+
+
+def _where(narrowings: Sequence[Narrowing]) -> str:
+    """Hosts that no prefilter excludes."""
+    if len(narrowings) == 1 and narrowings[0].by in (By.ZONE, By.DEFAULT_ZONE):
+        return f"in the availability zone '{narrowings[0].subject}'"
+    return "that it may go to"
 
 
 def _on_whose_behalf(why: Emptiness, narrowings: Sequence[Narrowing]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -75,10 +75,21 @@ class Emptiness(msgspec.Struct, frozen=True):
     subject: str = ""
     excluded: int = 0
     nearest: list[NearMiss] = []
+    allowed: int | None = None
+    """How many trees are where the server may go, if aggregates say where; the condition is among these."""
 
     @classmethod
     def of(cls, why: Mapping[str, Any]) -> Emptiness:
         """From the answer of `PlacementClient.why`."""
+        found = cls._of_all(why)
+        inside = _worst_inside(why.get("conditions", ()))
+        if inside is None:
+            return found
+        kind, subject, excluded, allowed = inside
+        return msgspec.structs.replace(found, kind=kind, subject=subject, excluded=excluded, allowed=allowed)
+
+    @classmethod
+    def _of_all(cls, why: Mapping[str, Any]) -> Emptiness:
         worst = why.get("excludes_most") or {}
         misses = [
             NearMiss(miss["name"], [failure["sentence"] for failure in miss["failures"]])
@@ -94,10 +105,32 @@ class Emptiness(msgspec.Struct, frozen=True):
         )
 
 
+_AGGREGATES = ("member_of", "forbidden_aggregates")
+_PLACES = ("root_required", "root_forbidden", "in_tree", *_AGGREGATES)
+"""Conditions about where a server may be; they come before those about what it needs there."""
+
+
+def _worst_inside(conditions: Sequence[Mapping[str, Any]]) -> tuple[str, str, int, int] | None:
+    """Among the trees that aggregates allow: kind and subject of the condition that excludes the most of
+    those that the ones before it left, how many, and of how many. None if that can't be told."""
+    about_places = [condition["kind"] in _PLACES for condition in conditions]
+    count = sum(about_places)
+    if not all(about_places[:count]) or not any(one["kind"] in _AGGREGATES for one in conditions[:count]):
+        return None
+    allowed = before = conditions[count - 1]["left"]["trees"]
+    worst = ("", "", 0)
+    for condition in conditions[count:]:
+        after = condition["left"]["trees"]
+        if before - after > worst[2]:
+            worst = (condition["kind"], condition["subject"], before - after)
+        before = after
+    return (*worst, allowed) if allowed and worst[2] else None
+
+
 def excluded_by_aggregates(why: Mapping[str, Any]) -> int | None:
     """How many providers are excluded by their aggregates, from the answer of `PlacementClient.why`."""
     for condition in why["conditions"]:
-        if condition["kind"] in ("member_of", "forbidden_aggregates"):
+        if condition["kind"] in _AGGREGATES:
             excluded: int | None = condition["excludes_alone"]["providers"]
             return excluded
     return None

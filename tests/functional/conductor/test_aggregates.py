@@ -76,8 +76,10 @@ def test_a_full_zone_is_told_as_such(yard: Make) -> None:
     aggregate(cloud, "e", "fake-1", availability_zone="east")
     hosts_of(cloud, cloud.boot(count=2, availability_zone="east"))
     (late,) = cloud.boot(availability_zone="east")
-    assert "2 of 3 hosts are not in the availability zone 'east'" in fault_of(cloud, [late])
-    assert "Excluded by the availability zone 'east': 2 providers." in told(cloud, late)
+    assert "1 of 1 host in the availability zone 'east' doesn't have 1 VCPU free" in fault_of(cloud, [late])
+    lines = told(cloud, late).splitlines()
+    assert "Excluded by the availability zone 'east': 2 providers." in lines
+    assert "What excludes most: 1 doesn't have 1 VCPU free." in lines
 
 
 def test_a_forced_host_decides_its_zone_by_itself(yard: Make) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
 from moorage.placement.search.checks import Kind as Condition
 from moorage.scheduler.filters.contract import Kind
+from moorage.scheduler.narrowing import By, Narrowing
 from moorage.scheduler.select import Selector
 from moorage.scheduler.settings import Settings
 from moorage.scheduler.story import condition, sentence, story
@@ -144,3 +147,45 @@ def test_every_condition_of_placement_has_words(kind: Condition) -> None:
     said = condition(kind, "VCPU:8")
     assert "{" not in said
     assert said.split()[0] in ("don't", "have", "are")
+
+
+def counted(kind: str, subject: str, excluded: int, left: int) -> dict[str, Any]:
+    """A condition as Placement tells of it."""
+    alone = {"trees": excluded, "providers": excluded}
+    return {"kind": kind, "subject": subject, "excludes_alone": alone, "left": {"trees": left}}
+
+
+EAST = Narrowing(By.ZONE, f"in:{uuid(9)}", "east", excluded=30)
+
+
+def test_a_zone_that_has_no_room_is_told_by_what_its_hosts_lack() -> None:
+    conditions = [
+        counted("root_forbidden", "COMPUTE_STATUS_DISABLED", 1, 39),
+        counted("member_of", uuid(9), 30, 9),
+        counted("room", "VCPU:8", 20, 3),
+        counted("required_traits", "CUSTOM_GOLD", 10, 0),
+    ]
+    why = {"total": {"trees": 40}, "trees_left": 0, "excludes_most": conditions[1], "conditions": conditions}
+    trace = Trace(uuid(1), [], [EAST], why=Emptiness.of(why))
+    assert sentence(trace) == (
+        "No valid host was found: 6 of 9 hosts in the availability zone 'east' don't have 8 VCPU free, "
+        "and the others lack something else."
+    )
+    assert "Excluded by the availability zone 'east': 30 providers." in story(trace).splitlines()
+
+
+def test_a_zone_whose_hosts_are_all_gone_is_told_as_such() -> None:
+    conditions = [counted("member_of", uuid(9), 40, 0), counted("room", "VCPU:8", 20, 0)]
+    why = {"total": {"trees": 40}, "trees_left": 0, "excludes_most": conditions[0], "conditions": conditions}
+    assert sentence(Trace(uuid(1), [], [EAST], why=Emptiness.of(why))) == (
+        "No valid host was found: 40 of 40 hosts are not in the availability zone 'east'."
+    )
+
+
+def test_hosts_that_several_prefilters_leave_are_those_that_it_may_go_to() -> None:
+    conditions = [counted("forbidden_aggregates", uuid(9), 30, 10), counted("room", "VCPU:8", 40, 0)]
+    why = {"total": {"trees": 40}, "trees_left": 0, "excludes_most": conditions[1], "conditions": conditions}
+    closed = [Narrowing(By.OTHER_PROJECTS, f"!in:{uuid(9)}"), Narrowing(By.TRAITS, f"!in:{uuid(9)}", "X")]
+    assert sentence(Trace(uuid(1), [], closed, why=Emptiness.of(why))) == (
+        "No valid host was found: 10 of 10 hosts that it may go to don't have 8 VCPU free."
+    )

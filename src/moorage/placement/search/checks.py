@@ -68,7 +68,7 @@ class Check:
 
 
 def checks_of(view: View, request: Request) -> list[Check]:
-    """All conditions on single providers, in the order in which a reader would expect them."""
+    """All conditions on single providers: where they may be, then what they must have and be."""
     return [
         *_root_checks(view, request),
         *(c for group in request.groups for c in _group_checks(view, group)),
@@ -88,10 +88,10 @@ def _root_checks(view: View, request: Request) -> Iterator[Check]:
 def _group_checks(view: View, group: RequestGroup) -> Iterator[Check]:
     if group.in_tree is not None:
         yield _tree_check(view, group, group.in_tree)
+    yield from _aggregate_checks(view, group)
     for name, amount in group.resources.items():
         yield from _resource_checks(view, group, name, amount)
     yield from _trait_checks(view, group)
-    yield from _aggregate_checks(view, group)
     if not (group.resources or group.required_traits or group.member_of):
         yield Check(Kind.NOTHING_ASKED, group.suffix, "", np.zeros(view.size, np.bool_))
 
