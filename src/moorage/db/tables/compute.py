@@ -68,8 +68,8 @@ services = sa.Table(
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
     sa.UniqueConstraint("host", "binary", name="uq_services_host_binary"),
 )
-"""`facts` is what an agent says of itself: driver, cell, what it serves. `zone` is not read any more: it stays
-for conductors of the release before, which read it while an upgrade is under way."""
+"""`facts` is what an agent says of itself: driver, cell, what it serves. `zone` is not read any more: it
+stays for conductors of the release before, which read it while an upgrade is under way."""
 
 nodes = sa.Table(
     "nodes",
