@@ -102,6 +102,8 @@ class Moving:
     # ------------------------------------------------------------ finding a place
 
     def schedule(self, batch: Sequence[Work]) -> None:
+        """What somebody claimed who came to no checkpoint is given back before it is decided again."""
+        batch = [work for work in batch if work.holds()]
         for work in batch:
             self._tools.both_ends.give_back(work.server, Move.of(work).migration_uuid)
         for work, decision in zip(batch, self._tools.placer.place_moves(batch), strict=True):
@@ -204,7 +206,7 @@ class Moving:
 
     def retreat(self, batch: Sequence[Work]) -> None:
         """Everything is the source's again."""
-        for work in batch:
+        for work in filter(Work.holds, batch):
             move = Move.of(work)
             self._tools.both_ends.give_back(work.server, move.migration_uuid)
             self.bind_to(work, move.source.host, cell_of(work))

@@ -32,7 +32,7 @@ class Unwind(Moving):
 
     def retreat(self, batch: Sequence[Work]) -> None:
         states = self._tools.hosts.states({work.server["node_uuid"] for work in batch})
-        for work in batch:
+        for work in filter(Work.holds, batch):
             move = Move.of(work)
             if work.server["host"] == move.source.host:
                 self._tools.both_ends.give_back(work.server, move.migration_uuid)
