@@ -10,6 +10,7 @@ import pytest
 from moorage.agent.journal import Journal
 from moorage.agent.options import OPTIONS
 from moorage.agent.service import AgentService, AgentSettings
+from moorage.agent.tracker import Tracker
 from moorage.bus.contract import SET_RATIOS, Heartbeat, Task
 from moorage.bus.local import LocalBus
 from moorage.core import config
@@ -93,3 +94,13 @@ def test_options_become_ratios_by_resource_class() -> None:
     given = {"agent.cpu_allocation_ratio": 3.0, "agent.disk_allocation_ratio": 0.9}
     assert AgentSettings.from_conf(config.read([], [OPTIONS], given)).ratios == {"VCPU": 3.0, "DISK_GB": 0.9}
     assert AgentSettings.from_conf(config.read([], [OPTIONS])).ratios == {}
+
+
+def test_nodes_that_come_later_have_the_same_ratios(tmp_path: Path, placement: Placement) -> None:
+    nodes = list(FakeDriver("host-1", FakeSettings(nodes=2, vcpus=10), tmp_path).nodes())
+    tracker = Tracker(placement, Journal(tmp_path / "journal"))
+    tracker.ratios = {"VCPU": 3.0}
+    for known in (nodes[:1], nodes):
+        assert tracker.report(known)
+    found = placement.candidates([("resources", "VCPU:1"), ("limit", "9")]).provider_summaries
+    assert {found[node.uuid].resources["VCPU"]["capacity"] for node in nodes} == {30}
