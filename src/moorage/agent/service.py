@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,11 +15,14 @@ from prometheus_client import Counter
 
 from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
+from moorage.agent.ownership import Ownership, Word
 from moorage.agent.tracker import Tracker
 from moorage.bus.contract import (
     ABORT,
     HURRY,
+    OWN,
     SAY_AGAIN,
+    SET_PEERS,
     SET_RATIOS,
     SET_STATUS,
     AgentSide,
@@ -31,17 +34,21 @@ from moorage.bus.contract import (
 )
 from moorage.core.clock import utcnow
 from moorage.core.periodic import Periodic
-from moorage.drivers.contract import NO_STATE, Driver
-from moorage.placement.client.contract import PlacementClient
+from moorage.drivers.contract import NO_STATE, Driver, DriverError, Node
+from moorage.placement.client.contract import (
+    PlacementClient,
+    PlacementRefusedError,
+    PlacementUnavailableError,
+)
 from moorage.scheduler.aggregates import RATIOS
 
 LOG = logging.getLogger(__name__)
 SILENT = Counter("moorage_agent_heartbeat_failures_total", "Signs of life that the bus did not take.")
 
-_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SAY_AGAIN, ABORT, HURRY)
+_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
 
-VERSION = 2
+VERSION = 3
 """Grows when agents learn something that conductors have to know about."""
 
 
@@ -89,7 +96,9 @@ class AgentService:
         bus: AgentSide,
         placement: PlacementClient,
         journal: Journal,
+        ownership: Ownership | None = None,
     ) -> None:
+        """With `ownership`, the driver's nodes are shared with other hosts, and it says which are ours."""
         self._settings = settings
         self._driver = driver
         self._bus = bus
@@ -100,6 +109,8 @@ class AgentService:
             "cell": settings.cell,
             "started_at": utcnow().isoformat(),
         }
+        self._placement = placement
+        self._ownership = ownership
         self._tracker = Tracker(placement, journal)
         self._tracker.disabled = journal.disabled
         self._use_ratios(journal.ratios)
@@ -111,6 +122,7 @@ class AgentService:
         """Set while somebody waits for us to say everything again."""
         self._heartbeats = Periodic("heartbeat", settings.heartbeat_interval, self._beat)
         self._inventory = Periodic("inventory", settings.inventory_interval, self._report_inventory)
+        self._looks = Periodic("look", settings.inventory_interval, self._look)
 
     def start(self) -> None:
         """Go on with interrupted work, then be there for new work, then say so."""
@@ -118,12 +130,15 @@ class AgentService:
         self._bus.receive(self._settings.host, self._on_tasks)
         self._inventory.start()
         self._heartbeats.start()
+        if self._ownership is not None:
+            self._looks.start()
         LOG.info("agent of host %s is running", self._settings.host)
 
     def stop(self) -> None:
         """End soon; what is at work goes on after the next start."""
         self._heartbeats.stop()
         self._inventory.stop()
+        self._looks.stop()
         self._driver.close()
         self._executor.stop()
         self._bus.close()
@@ -137,6 +152,10 @@ class AgentService:
                 self._set_ratios(msgspec.convert(task.payload.get("ratios", {}), dict[str, float]))
             elif task.kind == SAY_AGAIN:
                 self._say_again()
+            elif task.kind == SET_PEERS:
+                self._meet(msgspec.convert(task.payload.get("peers", []), list[str]))
+            elif task.kind == OWN:
+                self._learn_owned(msgspec.convert(task.payload, Word))
             elif task.kind in (ABORT, HURRY):
                 self._executor.signal(task)
         work = [task for task in tasks if task.kind not in _ABOUT_THE_HOST]
@@ -164,6 +183,41 @@ class AgentService:
         self._forgotten.set()
         self._heartbeats.wake()
 
+    def look_soon(self) -> None:
+        """Something changed in what this host serves."""
+        self._looks.wake()
+        self._heartbeats.wake()
+
+    def _look(self) -> bool:
+        """See what nodes there are, and bid for those that should be ours."""
+        assert self._ownership is not None
+        try:
+            gone = self._ownership.look()
+        except DriverError as error:
+            LOG.warning("the nodes can't be listed, and stay as they were: %s", error)
+            return False
+        for uuid in gone:
+            self._forget_provider(uuid)
+        self._heartbeats.wake()
+        self._inventory.wake()
+        return True
+
+    def _forget_provider(self, uuid: str) -> None:
+        LOG.info("node %s is no more", uuid)
+        try:
+            self._placement.delete_provider(uuid)
+        except (PlacementRefusedError, PlacementUnavailableError) as error:
+            LOG.warning("the provider of node %s, which is no more, stays for now: %s", uuid, error)
+
+    def _meet(self, peers: list[str]) -> None:
+        if self._ownership is not None and self._ownership.meet(peers):
+            self.look_soon()
+
+    def _learn_owned(self, word: Word) -> None:
+        if self._ownership is not None:
+            self._ownership.learn(word)
+            self._inventory.wake()
+
     def _report_inventory(self) -> bool:
         return self._tracker.report(self._driver.nodes())
 
@@ -171,10 +225,7 @@ class AgentService:
         """Say that we live, and what changed. What could not be said is said next time."""
         if self._forgotten.is_set() or self._is_time_to_say_everything():
             self._say_everything_again()
-        nodes = [
-            NodeFacts(uuid=node.uuid, name=node.name, hypervisor_type=node.hypervisor_type, facts=node.facts)
-            for node in self._driver.nodes()
-        ]
+        nodes = None if self._ownership is not None else _facts(self._driver.nodes())
         operations = self._journal.newest_operations()  # before we look: then what we see is not older
         busy = self._executor.busy()
         found = {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
@@ -182,12 +233,14 @@ class AgentService:
         heartbeat = Heartbeat(
             host=self._settings.host,
             version=VERSION,
-            facts={**self._facts, "disabled": self._tracker.disabled},
+            facts={**self._facts, **self._terms(), "disabled": self._tracker.disabled},
             nodes=nodes if nodes != self._said_nodes else None,
             sightings={
                 uuid: Sighting(number, operations.get(uuid, 0))
                 for uuid, number in _news(known, found, everything=self._say_everything).items()
             },
+            bid=None if self._ownership is None else self._ownership.bid(),
+            progress=self._driver.progress(),
         )
         try:
             self._bus.beat(heartbeat)
@@ -196,10 +249,21 @@ class AgentService:
             LOG.warning("no sign of life could be sent: %s", error)
             # Meanwhile conductors may take this host for dead, and decide without it.
             self._said_nodes, self._say_everything = None, True
+            self._ask_for_everything()
             return
         self._said_nodes = nodes
         self._said_power = {uuid: self._said_power[uuid] for uuid in self._said_power if uuid in busy} | found
         self._say_everything = False
+        if self._ownership is not None and self._ownership.has_more:
+            self._heartbeats.wake()
+
+    def _terms(self) -> dict[str, Any]:
+        """What conductors find our peers by, and whom we know already."""
+        return {} if self._ownership is None else self._ownership.facts()
+
+    def _ask_for_everything(self) -> None:
+        if self._ownership is not None:
+            self._ownership.ask_for_everything()
 
     def _is_time_to_say_everything(self) -> bool:
         return time.monotonic() - self._said_all_at > self._settings.full_report_interval
@@ -208,9 +272,17 @@ class AgentService:
         self._forgotten.clear()
         self._said_nodes, self._say_everything = None, True
         self._said_all_at = time.monotonic()
+        self._ask_for_everything()
         self._tracker.forget()
         self._inventory.wake()
         self._journal.forget(self._settings.remember_seconds)
+
+
+def _facts(nodes: Sequence[Node]) -> list[NodeFacts]:
+    return [
+        NodeFacts(uuid=node.uuid, name=node.name, hypervisor_type=node.hypervisor_type, facts=node.facts)
+        for node in nodes
+    ]
 
 
 def _news(before: dict[str, int], now: dict[str, int], *, everything: bool) -> dict[str, int]:

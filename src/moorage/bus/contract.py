@@ -21,6 +21,13 @@ SET_RATIOS = "set_ratios"
 """Likewise: payload `ratios`, the allocation ratios by resource class that the host's aggregates say; those
 of other classes are the agent's own matter. Only agents that tell their ratios in a heartbeat know this."""
 
+SET_PEERS = "set_peers"
+"""Likewise: payload `peers`, the live hosts, this one included, that share the nodes of its partition."""
+
+OWN = "own"
+"""Likewise, about nodes that hosts share: payload `granted` and `revoked`, epochs by node; with `all`, what
+is granted is all that the host owns. What is older than the newest epoch that a host knows is no news."""
+
 DISCARD = "discard"
 """The kind of a task that destroys a server that should not be on this host; its result is not reported."""
 
@@ -83,6 +90,19 @@ class Sighting(msgspec.Struct, frozen=True):
     """The newest operation that the agent had heard of when it looked: after a newer one, this is no news."""
 
 
+class Bid(msgspec.Struct, frozen=True):
+    """What a host says of nodes that any of its peers could own: conductors decide who does."""
+
+    wanted: list[NodeFacts] = []
+    """Nodes that it proposes to own, and own ones of which there is something new."""
+    released: dict[str, int] = {}
+    """Own nodes that it gives up, with the epochs at which it had them."""
+    gone: list[str] = []
+    """Own nodes that there are no more."""
+    everything: bool = False
+    """It wants to know all that it owns."""
+
+
 class Heartbeat(msgspec.Struct, frozen=True):
     """An agent's sign of life."""
 
@@ -94,6 +114,10 @@ class Heartbeat(msgspec.Struct, frozen=True):
     sightings: dict[str, Sighting] = {}
     """Servers whose power state changed since the last one, by UUID; all of them after a start. A server
     that should not be here is a reason to send `discard`."""
+    bid: Bid | None = None
+    """None from a host whose nodes can't be another's, or that has nothing to say."""
+    progress: dict[str, int] = {}
+    """How far long work on servers has come, in percent, by UUID: it needs patience, not another host."""
 
 
 class ConductorSide(Protocol):

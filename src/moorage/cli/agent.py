@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+import queue
 import signal
-import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,13 +14,16 @@ import typer
 from moorage.agent.journal import Journal
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.messaging import MessagingAgentSide
-from moorage.cli import metrics, settings
+from moorage.cli import agent_driver, metrics, settings
+from moorage.cli.agent_driver import Chosen
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
 from moorage.core import log
-from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.core.config import ConfigError
 from moorage.placement.client.connect import connect
+
+LOG = logging.getLogger(__name__)
 
 commands = Commands(help="Run the agent of one host.")
 
@@ -34,6 +39,8 @@ def run(
     ] = None,
 ) -> None:
     """Run the agent until SIGTERM; what is at work then goes on after the next start.
+
+    On SIGHUP it reads anew which nodes of an Ironic it shall manage, and with whom.
 
     It needs RabbitMQ ([DEFAULT] transport_url) and Placement ([placement_client]), but no database.
     What is not given here comes from [agent] in the configuration.
@@ -53,20 +60,33 @@ def run(
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise CommandError(f"can't use the state directory {directory}: {error}") from error
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stopped.set())
+    signals: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda number, _frame: signals.put(number))
+    chosen = agent_driver.choose(conf, directory)
     service = AgentService(
         AgentSettings.from_conf(conf),
-        FakeDriver(conf.agent.host, FakeSettings.from_conf(conf), directory),
+        chosen.driver,
         MessagingAgentSide(conf),
         connect(conf),
         Journal(directory / "journal.sqlite"),
+        chosen.ownership,
     )
     metrics.serve(conf.agent)
     service.start()
-    stopped.wait()
+    while signals.get() == signal.SIGHUP:
+        if _reload(chosen, config_file, overrides):
+            service.look_soon()
     service.stop()
+
+
+def _reload(chosen: Chosen, config_file: Sequence[Path] | None, overrides: Mapping[str, object]) -> bool:
+    """Whether the files say something else now; what makes no sense is refused as a whole."""
+    try:
+        return chosen.apply(settings.read(config_file, overrides))
+    except ConfigError as error:
+        LOG.error("the changed configuration is refused, and everything stays as it was: %s", error)
+        return False
 
 
 def main() -> None:

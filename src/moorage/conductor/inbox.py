@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
@@ -14,10 +15,11 @@ from sqlalchemy.engine import Connection
 from moorage.bus.contract import SAY_AGAIN, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
 from moorage.compute import membership
 from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import build_failures, ledger, registry, sightings
+from moorage.conductor import build_failures, ledger, ownership, progress, registry, sightings
 from moorage.conductor.ledger import Answer
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.conductor.sightings import Wished
+from moorage.conductor.vigil import Vigil
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.database import Database
@@ -37,6 +39,8 @@ class Inbox:
         wake: Callable[[], None],
         cast: Callable[[str, list[Task]], None],
         nodes_changed: Callable[[], None] = lambda: None,
+        *,
+        down_time: float = 60.0,
     ) -> None:
         """`wake` and `nodes_changed` tell others in this process that there is something to do for them."""
         self._database = database
@@ -44,6 +48,7 @@ class Inbox:
         self._wake = wake
         self._cast = cast
         self._nodes_changed = nodes_changed
+        self._vigil = Vigil(down_time)
 
     def on_results(self, results: Sequence[Result]) -> None:
         answers = [
@@ -55,19 +60,25 @@ class Inbox:
         self._wake()
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        orders = self._write(lambda connection: self._record(connection, heartbeat))
-        if heartbeat.nodes is not None:
+        self._vigil.heard()
+        recorded = self._write(lambda connection: self._record(connection, heartbeat))
+        if heartbeat.nodes is not None or recorded.nodes_changed:
             self._nodes_changed()
+        self._tell(heartbeat.host, recorded.orders)
+        for host, lost in recorded.revoked.items():
+            self._tell(host, [ownership.revocation(lost)])
+
+    def _tell(self, host: str, orders: list[Task]) -> None:
         if not orders:
             return
         try:
-            self._cast(heartbeat.host, orders)
+            self._cast(host, orders)
         except BusError as error:  # the agent says everything again, sooner or later
-            LOG.warning("host %s could not be told what to do: %s", heartbeat.host, error)
+            LOG.warning("host %s could not be told what to do: %s", host, error)
 
-    def _record(self, connection: Connection, heartbeat: Heartbeat) -> list[Task]:
+    def _record(self, connection: Connection, heartbeat: Heartbeat) -> _Recorded:
         """Write down what an agent says; answers with what it has to be told."""
-        if heartbeat.nodes is not None:  # as it always is after a start
+        if heartbeat.nodes is not None or (heartbeat.bid and heartbeat.bid.everything):  # as after a start
             build_failures.forgive_restarted(connection, heartbeat.host, heartbeat.facts)
         entry = registry.sign_of_life(
             connection, heartbeat.host, AGENT_BINARY, version=heartbeat.version, facts=heartbeat.facts
@@ -81,13 +92,35 @@ class Inbox:
         orders = sightings.orders(connection, heartbeat, Wished(entry.disabled, ratios))
         if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
             orders.append(Task(0, "", SAY_AGAIN, 0, ""))
-        return orders
+        progress.follow(connection, heartbeat.host, heartbeat.progress)
+        return self._decide_owners(connection, heartbeat, _Recorded(orders))
+
+    def _decide_owners(self, connection: Connection, heartbeat: Heartbeat, recorded: _Recorded) -> _Recorded:
+        down_after = self._vigil.down_after()
+        recorded.orders += ownership.peer_orders(connection, heartbeat, down_after)
+        if heartbeat.bid is not None:
+            settlement = ownership.settle(connection, heartbeat, heartbeat.bid, down_after)
+            answer = ownership.order(settlement, everything=heartbeat.bid.everything)
+            recorded.orders += [answer] if answer is not None else []
+            recorded.revoked = settlement.revoked
+            recorded.nodes_changed = settlement.changed
+        return recorded
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         try:
             return self._database.transact(work)
         except sa.exc.OperationalError as error:
+            self._vigil.interrupted()
             raise NotNowError(f"the database does not answer: {error.orig}") from error
+
+
+@dataclass
+class _Recorded:
+    """What follows from a heartbeat, once it is written down."""
+
+    orders: list[Task]
+    revoked: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    nodes_changed: bool = False
 
 
 def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFacts]) -> None:

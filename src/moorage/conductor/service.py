@@ -32,7 +32,9 @@ from moorage.conductor.operations.rebuild import Rebuild
 from moorage.conductor.operations.revert_resize import RevertResize
 from moorage.conductor.operations.unwind import Unwind
 from moorage.conductor.placing import Placer
+from moorage.conductor.plugging import Plugging
 from moorage.conductor.presence import Presence
+from moorage.conductor.refreshing import Refreshing
 from moorage.conductor.runner import Kind, Runner
 from moorage.conductor.work import Work
 from moorage.db.database import Database
@@ -59,6 +61,8 @@ class Settings:
     host: str
     heartbeat_interval: float
     mirror_interval: int = 0
+    plugging: Plugging = Plugging()
+    refresh_interval: int = 0
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
@@ -76,6 +80,8 @@ class Settings:
             host=conf.conductor.host,
             heartbeat_interval=conf.conductor.heartbeat_interval,
             mirror_interval=conf.compute.mirror_interval,
+            plugging=Plugging(conf.network.plug_timeout, conf.network.plug_is_fatal),
+            refresh_interval=conf.network.refresh_interval,
         )
 
 
@@ -104,6 +110,7 @@ class ConductorService:
             network,
             max_attempts=settings.max_attempts,
             pending_timeout=settings.pending_timeout,
+            plugging=settings.plugging,
         )
         tools = Tools(
             database,
@@ -138,8 +145,15 @@ class ConductorService:
             lease_seconds=settings.lease_seconds,
         )
         self._mirroring = Mirroring(database, placement, settings.mirror_interval)
-        self._inbox = Inbox(database, aggregates, self.runner.wake, bus.cast, self._mirroring.wake)
-
+        self._inbox = Inbox(
+            database,
+            aggregates,
+            self.runner.wake,
+            bus.cast,
+            self._mirroring.wake,
+            down_time=settings.service_down_time,
+        )
+        self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
 
     def start(self) -> None:
@@ -147,10 +161,12 @@ class ConductorService:
         self._bus.receive(self._inbox.on_results, self._inbox.on_heartbeat)
         self.runner.start()
         self._mirroring.start()
+        self._refreshing.start()
 
     def stop(self) -> None:
         self._presence.stop()
         self._mirroring.stop()
+        self._refreshing.stop()
         self.runner.stop()
         self._bus.close()
         self._notifications.close()

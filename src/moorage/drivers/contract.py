@@ -5,7 +5,7 @@ Every call may come again after a crash, and must then find out what is done alr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -128,5 +128,39 @@ class Driver(Protocol):
     def servers(self) -> dict[str, int]:
         """Power states of the servers that are here, by UUID."""
 
+    def progress(self) -> dict[str, int]:
+        """How far calls have come that may be at work for long, in percent, by server."""
+
     def close(self) -> None:
         """The agent ends: calls that are still at work end soon."""
+
+
+class SharedNode(msgspec.Struct, frozen=True):
+    """A node that any of several hosts could own."""
+
+    node: Node
+    free: bool
+    """Nobody's server is on it, so that it may go to another host."""
+
+
+class SharedNodes(Protocol):
+    """What a driver does besides whose nodes are shared out among hosts: it works only on those that it was
+    told to keep."""
+
+    def look(self) -> None:
+        """Look at the machines anew; what the others answer is as old as this. DriverError if it can't."""
+
+    def terms(self) -> dict[str, Any]:
+        """Which nodes it serves, and with whom: hosts that say the same are peers."""
+
+    def eligible(self) -> Mapping[str, SharedNode]:
+        """The nodes that it serves, by UUID, whoever owns them."""
+
+    def share(self, host: str, members: Sequence[str]) -> set[str]:
+        """Those of the eligible nodes that this host should own among these."""
+
+    def fate(self, node_uuid: str) -> SharedNode | None:
+        """What became of a node that is not eligible any more; None only if it is certain that it is gone."""
+
+    def keep(self, node_uuids: Collection[str]) -> None:
+        """These are this host's from now on, and no others."""

@@ -144,6 +144,9 @@ class FakeDriver:
     def servers(self) -> dict[str, int]:
         return {server.uuid: server.power for server in self._servers.all().values()}
 
+    def progress(self) -> dict[str, int]:
+        return {}
+
     def placed(self) -> dict[str, str]:
         """Which node each server is on: what a test holds against the control plane's books."""
         return {server.uuid: server.node_uuid for server in self._servers.all().values()}

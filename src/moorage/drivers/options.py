@@ -1,4 +1,4 @@
-"""The `[fake]` options: the size of a simulated host, and what goes wrong on it."""
+"""The options of all drivers; `[fake]` says the size of a simulated host, and what goes wrong on it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from oslo_config import cfg
 
 from moorage.core.config import Options
 from moorage.drivers.faults import STEPS
+from moorage.drivers.ironic.options import OPTIONS as IRONIC_OPTIONS
 
 OPTIONS: Options = {
+    **IRONIC_OPTIONS,
     "fake": [
         cfg.IntOpt("nodes", default=1, min=1, help="Nodes of the simulated host."),
         cfg.IntOpt("vcpus", default=64, min=1, help="Processors of a node."),
@@ -43,5 +45,5 @@ OPTIONS: Options = {
             ),
         ),
         cfg.FloatOpt("hang_seconds", default=3600.0, min=0.0, help="How long a call hangs that hangs."),
-    ]
+    ],
 }

@@ -24,8 +24,8 @@ OLDEST = (1, 37)
 """The version from which nodes have traits: without them nothing can be scheduled rightly."""
 NEWEST = (1, 82)
 """The newest one that we know."""
-CONDUCTOR_GROUPS = (1, 46)
-SHARDS = (1, 82)
+FILTERS = {"conductor_group": (1, 46), "shard": (1, 82)}
+"""By what nodes can be listed, each with the version that knows it."""
 PAGE = 1000
 _TIMEOUT = 60.0
 _TRANSIENT = re.compile(r"is locked|state transition|Unable to establish connection", re.IGNORECASE)
@@ -160,8 +160,8 @@ class IronicClient:
             return answer
         reason = _reason(answer)
         told = f"Ironic answered {answer.status_code} to {method} {path.partition('?')[0]}: {reason}"
-        transient = answer.status_code >= 500 or (answer.status_code == 409 and _TRANSIENT.search(reason))
-        raise (BusyError if transient else IronicError)(told, answer.status_code)
+        kind = BusyError if _is_transient(method, answer.status_code, reason) else IronicError
+        raise kind(told, answer.status_code)
 
 
 def connect(conf: cfg.ConfigOpts) -> IronicClient:
@@ -179,6 +179,13 @@ def connect(conf: cfg.ConfigOpts) -> IronicClient:
     if auth is None:
         raise ConfigError(f"[{GROUP}] does not say how to reach Ironic: set auth_type and what it needs")
     return IronicClient(adapter)
+
+
+def _is_transient(method: str, status: int, reason: str) -> bool:
+    """Whether it may be otherwise in a moment; a 500 to an order often means that it can't be done."""
+    if status in (409, 500):
+        return (status == 500 and method == "GET") or _TRANSIENT.search(reason) is not None
+    return status > 500
 
 
 def _version(text: str) -> Version:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 from moorage.drivers.calls import Call, Calls, Interruption
 from moorage.drivers.contract import (
@@ -21,11 +22,12 @@ from moorage.drivers.contract import (
     Node,
     Parcel,
     ServerSpec,
+    SharedNode,
 )
 from moorage.drivers.ironic import deployment, inventory
-from moorage.drivers.ironic.client import BusyError, IronicClient, IronicError
+from moorage.drivers.ironic.client import FILTERS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.fleet import Fleet
-from moorage.drivers.ironic.partition import Partition
+from moorage.drivers.ironic.partition import Partition, share
 from moorage.drivers.ironic.record import (
     ACTIVE,
     AVAILABLE,
@@ -65,9 +67,40 @@ class IronicDriver:
         self.fleet = Fleet()
 
     def look(self) -> None:
-        began = time.monotonic()
-        listed = [record for page in self._client.pages(self.partition.filters()) for record in page]
+        partition, began = self.partition, time.monotonic()
+        try:
+            self.check(partition)
+            listed = [record for page in self._client.pages(partition.filters()) for record in page]
+        except IronicError as error:
+            raise DriverError(str(error)) from error
         self.fleet.replace(listed, began)
+
+    def check(self, partition: Partition) -> None:
+        """Without a filter that Ironic knows, everything would be listed: that must never happen."""
+        version = self._client.version()
+        for name, since in FILTERS.items():
+            if name in partition.filters() and version < since:
+                raise IronicError(f"this Ironic can't tell nodes by {name}: its API is too old")
+
+    def terms(self) -> dict[str, Any]:
+        return self.partition.facts()
+
+    def eligible(self) -> dict[str, SharedNode]:
+        found = {uuid: _shared(record) for uuid, record in self.fleet.listed().items()}
+        return {uuid: shared for uuid, shared in found.items() if shared is not None}
+
+    def share(self, host: str, members: Sequence[str]) -> set[str]:
+        return share(host, members, list(self.fleet.listed()))
+
+    def fate(self, node_uuid: str) -> SharedNode | None:
+        try:
+            record = self.examine(node_uuid)
+        except IronicError as error:
+            raise DriverError(str(error)) from error
+        return None if record is None else _shared(record)
+
+    def keep(self, node_uuids: Collection[str]) -> None:
+        self.fleet.own(node_uuids)
 
     def nodes(self) -> Sequence[Node]:
         found = (inventory.find(record).node for _, record in sorted(self.fleet.owned().items()))
@@ -136,6 +169,19 @@ class IronicDriver:
                     self._calls.check(call)
                     LOG.info("node %s is rebooted the hard way: %s", node_uuid, error)
             return self._set_power(call, server_uuid, node_uuid, "rebooting", RUNNING)
+
+    def power(self, server_uuid: str, node_uuid: str) -> int:
+        with self._calls.begin(server_uuid, "power") as call:
+            seen = NO_STATE
+
+            def step(record: NodeRecord) -> bool:
+                nonlocal seen
+                _require_server(record, server_uuid)
+                seen = _power(record)
+                return record.reservation is None
+
+            self._settle(call, node_uuid, step, self._settings.power_timeout)
+            return seen
 
     def rebuild(self, spec: ServerSpec) -> int:
         asked = False
@@ -319,6 +365,11 @@ class IronicDriver:
             yield
         finally:
             self._progress.pop(server_uuid, None)
+
+
+def _shared(record: NodeRecord) -> SharedNode | None:
+    node = inventory.find(record).node
+    return None if node is None else SharedNode(node, free=record.instance_uuid is None)
 
 
 def _power(record: NodeRecord) -> int:

@@ -65,8 +65,8 @@ def share(host: str, members: Sequence[str], node_uuids: Sequence[str]) -> set[s
 
 def propose(members: Sequence[str], node_uuids: Sequence[str]) -> npt.NDArray[np.intp]:
     """For each node, the place of its owner in the sorted list of members."""
-    nodes = _hashes(node_uuids)
-    seeds = _hashes(sorted(set(members)))
+    nodes = _node_hashes(node_uuids)
+    seeds = _host_hashes(sorted(set(members)))
     best = np.zeros(len(nodes), dtype=np.intp)
     highest = _mixed(nodes, seeds[0])
     for place, seed in enumerate(seeds[1:], start=1):
@@ -77,15 +77,25 @@ def propose(members: Sequence[str], node_uuids: Sequence[str]) -> npt.NDArray[np
     return best
 
 
-def _hashes(names: Sequence[str]) -> Hashes:
+def _host_hashes(names: Sequence[str]) -> Hashes:
     """The same in every process and release, which Python's own hashes are not."""
     digests = b"".join(hashlib.blake2b(name.encode(), digest_size=8).digest() for name in names)
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
+def _node_hashes(uuids: Sequence[str]) -> Hashes:
+    """A UUID is 128 bits already; not all of its kinds are random, so both halves are stirred."""
+    halves = np.frombuffer(bytes.fromhex("".join(uuids).replace("-", "")), dtype="<u8").astype(np.uint64)
+    return _stirred(halves[0::2]) ^ halves[1::2]
+
+
 def _mixed(nodes: Hashes, seed: np.uint64) -> Hashes:
-    """A number for each node that depends on every bit of both (the finish of splitmix64)."""
-    mixed = nodes ^ seed
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    """A number for each node that depends on every bit of both."""
+    return _stirred(nodes ^ seed)
+
+
+def _stirred(numbers: Hashes) -> Hashes:
+    """The finish of splitmix64."""
+    mixed = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))

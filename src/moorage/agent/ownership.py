@@ -1,0 +1,179 @@
+"""Which of the nodes that several hosts share are this one's: hashing proposes, conductors decide.
+
+A node becomes ours when a conductor says so, and stays so until a conductor says otherwise or we give it up.
+Every change of owner has an epoch, so that an old message can't bring back what a newer one has settled.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.bus.contract import Bid, NodeFacts
+from moorage.drivers.contract import SharedNodes, SharedNode
+
+LOG = logging.getLogger(__name__)
+
+_MOST_TOGETHER = 2_000
+"""Nodes in one message."""
+_MOST_QUESTIONS = 200
+"""Nodes that were not listed, of which one pass asks what became of them."""
+
+
+class Word(msgspec.Struct, frozen=True):
+    """What a conductor says about owners."""
+
+    granted: dict[str, int] = {}
+    revoked: dict[str, int] = {}
+    all: bool = False
+
+
+class Ownership:
+    def __init__(self, host: str, driver: SharedNodes, *, failover_servers: bool = True) -> None:
+        self._host = host
+        self._driver = driver
+        self._policy = {"failover_servers": failover_servers}
+        self._lock = threading.Lock()
+        self.members: tuple[str, ...] = ()
+        """The live hosts that share the nodes; empty until we are told."""
+        self._epochs: dict[str, int] = {}
+        """Of the nodes that are ours."""
+        self._newest: dict[str, int] = {}
+        """The last epoch that we heard of, by node."""
+        self._told: dict[str, NodeFacts] = {}
+        """What conductors know of our nodes."""
+        self._wanted: dict[str, NodeFacts] = {}
+        self._released: dict[str, int] = {}
+        self._gone: set[str] = set()
+        self._everything = True
+        self._known = False
+        """Whether we were ever told what we own."""
+
+    def meet(self, members: list[str]) -> bool:
+        """These hosts share the nodes from now on; whether that is news."""
+        met = tuple(sorted({*members, self._host}))
+        if met == self.members:
+            return False
+        LOG.info("the nodes are shared by %s", ", ".join(met))
+        self.members = met
+        return True
+
+    def part(self) -> None:
+        """We serve other nodes from now on: nothing is proposed before we know with whom we share those."""
+        self.members = ()
+
+    def facts(self) -> dict[str, Any]:
+        """What a heartbeat says of us, so that conductors find our peers."""
+        return {"partition": self._driver.terms(), "peers": list(self.members), **self._policy}
+
+    def look(self) -> list[str]:
+        """See what nodes there are, what we want and what we give up; answers with own ones that are gone."""
+        self._driver.look()
+        return self.propose() if self.members else []
+
+    def propose(self) -> list[str]:
+        eligible = self._driver.eligible()
+        mine = self._driver.share(self._host, self.members) & eligible.keys()
+        with self._lock:
+            owned = dict(self._epochs)
+        strangers = {uuid: self._driver.fate(uuid) for uuid in self._not_listed(owned, eligible)}
+        gone = [uuid for uuid, shared in strangers.items() if shared is None]
+        leaving = [uuid for uuid, shared in strangers.items() if shared is not None and shared.free]
+        leaving += [uuid for uuid in owned if uuid in eligible and uuid not in mine and eligible[uuid].free]
+        with self._lock:
+            self._wanted = self._wishes(mine, eligible)
+            for uuid in self._epochs.keys() & gone:
+                self._give_up(uuid)
+            for uuid in self._epochs.keys() & leaving:
+                self._released[uuid] = self._give_up(uuid)
+            self._gone |= set(gone)
+            self._keep()
+        return gone
+
+    def bid(self) -> Bid | None:
+        """What is to be said now; there may be more to say, see `has_more`."""
+        if not self.members:
+            return None
+        with self._lock:
+            first = list(self._wanted)[:_MOST_TOGETHER]
+            bid = Bid(
+                wanted=[self._wanted.pop(uuid) for uuid in first],
+                released=dict(self._released),
+                gone=sorted(self._gone),
+                everything=self._everything,
+            )
+            self._released.clear()
+            self._gone.clear()
+            self._everything = False
+            self._told |= {facts.uuid: facts for facts in bid.wanted}
+        return bid if bid != Bid() else None
+
+    @property
+    def has_more(self) -> bool:
+        return bool(self._wanted)
+
+    def ask_for_everything(self) -> None:
+        """What we said may be lost, or what we know may be wrong: have it all said again."""
+        with self._lock:
+            self._everything = True
+            self._told.clear()
+
+    def learn(self, word: Word) -> None:
+        with self._lock:
+            before = set(self._epochs)
+            fresh = {
+                uuid: epoch for uuid, epoch in word.granted.items() if epoch >= self._newest.get(uuid, 0)
+            }
+            if word.all:
+                # What we gave up and own all the same: no conductor has heard of it.
+                self._released |= {uuid: epoch for uuid, epoch in word.granted.items() if uuid not in fresh}
+                self._epochs = {}
+            self._epochs |= fresh
+            self._newest |= fresh
+            for uuid, epoch in word.revoked.items():
+                if epoch > self._newest.get(uuid, 0):
+                    self._newest[uuid] = epoch
+                    self._epochs.pop(uuid, None)
+            lost, won = before - self._epochs.keys(), self._epochs.keys() - before
+            for uuid in lost:
+                self._told.pop(uuid, None)
+            # A conductor that did not know yet what another one had granted would look just like this.
+            self._everything |= word.all and not lost <= word.revoked.keys()
+            self._known |= word.all
+            self._keep()
+        if lost or won:
+            LOG.info("host %s owns %d nodes more, %d less", self._host, len(won), len(lost))
+
+    def _keep(self) -> None:
+        if self._known:
+            self._driver.keep(set(self._epochs))
+
+    def _not_listed(self, owned: Mapping[str, int], eligible: Mapping[str, SharedNode]) -> list[str]:
+        return [uuid for uuid in owned if uuid not in eligible][:_MOST_QUESTIONS]
+
+    def _wishes(self, mine: set[str], eligible: Mapping[str, SharedNode]) -> dict[str, NodeFacts]:
+        """Nodes to get, and own ones that conductors know otherwise."""
+        interesting = mine | (self._epochs.keys() & eligible.keys())
+        said = {uuid: _facts(eligible[uuid]) for uuid in interesting}
+        return {
+            uuid: facts
+            for uuid, facts in said.items()
+            if uuid not in self._epochs or self._told.get(uuid) != facts
+        }
+
+    def _give_up(self, uuid: str) -> int:
+        """The epoch at which it was ours; whoever grants it anew has to name a later one."""
+        epoch = self._epochs.pop(uuid)
+        self._newest[uuid] = epoch + 1
+        self._told.pop(uuid, None)
+        self._wanted.pop(uuid, None)
+        return epoch
+
+
+def _facts(shared: SharedNode) -> NodeFacts:
+    node = shared.node
+    return NodeFacts(uuid=node.uuid, name=node.name, hypervisor_type=node.hypervisor_type, facts=node.facts)

@@ -1,0 +1,189 @@
+"""Agents that share nodes, and a conductor that decides who owns them; the machines are a dictionary.
+
+What agents and conductors say to each other waits until it is delivered, so that a test can lose it, say it
+twice, or have somebody die in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import sqlalchemy as sa
+
+from moorage.agent.ownership import Ownership, Word
+from moorage.bus.contract import OWN, SET_PEERS, Heartbeat, Task
+from moorage.conductor import ownership, registry
+from moorage.core import uuids
+from moorage.core.clock import utcnow
+from moorage.db.database import Database
+from moorage.db.tables.compute import nodes, servers, services
+from moorage.drivers.contract import Node, SharedNode
+from moorage.drivers.ironic.partition import share
+
+DOWN_AFTER = timedelta(seconds=60)
+
+
+class Machines:
+    """What there is, whoever owns it: the group of each node, and the server that it has."""
+
+    def __init__(self) -> None:
+        self.group: dict[str, str] = {}
+        self.server: dict[str, str] = {}
+
+
+class View:
+    """What the driver of one host sees of the machines."""
+
+    def __init__(self, machines: Machines, group: str) -> None:
+        self._machines = machines
+        self.group = group
+        self._seen: dict[str, SharedNode] = {}
+        self.kept: set[str] | None = None
+
+    def look(self) -> None:
+        found = (uuid for uuid, group in self._machines.group.items() if group == self.group)
+        self._seen = {uuid: self._shared(uuid) for uuid in found}
+
+    def terms(self) -> dict[str, Any]:
+        return {"key": self.group, "shard": "", "peers": []}
+
+    def eligible(self) -> Mapping[str, SharedNode]:
+        return self._seen
+
+    def share(self, host: str, members: Sequence[str]) -> set[str]:
+        return share(host, members, list(self._seen))
+
+    def fate(self, node_uuid: str) -> SharedNode | None:
+        return self._shared(node_uuid) if node_uuid in self._machines.group else None
+
+    def keep(self, node_uuids: Collection[str]) -> None:
+        self.kept = set(node_uuids)
+
+    def _shared(self, uuid: str) -> SharedNode:
+        return SharedNode(Node(uuid, uuid, "test", {}), free=uuid not in self._machines.server)
+
+
+class Agent:
+    def __init__(self, host: str, machines: Machines, group: str, *, failover: bool = True) -> None:
+        self.host = host
+        self.view = View(machines, group)
+        self.ownership = Ownership(host, self.view, failover_servers=failover)
+
+    def owned(self) -> set[str]:
+        return self.view.kept or set()
+
+    def take(self, task: Task) -> None:
+        if task.kind == SET_PEERS:
+            self.ownership.meet(task.payload["peers"])
+        elif task.kind == OWN:
+            self.ownership.learn(msgspec.convert(task.payload, Word))
+
+
+class SharedFleet:
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.machines = Machines()
+        self.agents: dict[str, Agent] = {}
+        self.mail: dict[str, list[Task]] = {}
+        """What each host has yet to be told."""
+
+    def add_nodes(self, group: str, count: int) -> list[str]:
+        made = [uuids.generate() for _ in range(count)]
+        self.machines.group |= dict.fromkeys(made, group)
+        return made
+
+    def start(self, host: str, group: str, *, failover: bool = True) -> Agent:
+        self.agents[host] = Agent(host, self.machines, group, failover=failover)
+        return self.agents[host]
+
+    def kill(self, host: str, *, forgotten: bool = True) -> None:
+        """It knows nothing any more; once it is `forgotten`, it counts as down."""
+        del self.agents[host]
+        if forgotten:
+            self.forget(host)
+
+    def forget(self, host: str) -> None:
+        old = sa.update(services).where(services.c.host == host).values(seen_at=utcnow() - 2 * DOWN_AFTER)
+        self.database.transact(lambda connection: connection.execute(old))
+
+    def beat(self, host: str, *, heard: bool = True) -> None:
+        """A heartbeat, and a conductor that does what is to be done, unless it is not `heard`."""
+        agent = self.agents[host]
+        said = Heartbeat(host, 3, facts=agent.ownership.facts(), bid=agent.ownership.bid())
+        if heard:
+            self._record(said)
+
+    def look(self, host: str) -> None:
+        self.agents[host].ownership.look()
+
+    def deliver(self, host: str) -> None:
+        waiting, self.mail[host] = self.mail.get(host, []), []
+        for task in waiting:
+            if host in self.agents:
+                self.agents[host].take(task)
+
+    def settle(self, rounds: int = 6) -> None:
+        """Everybody does what they do all the time, for a while."""
+        for _ in range(rounds):
+            for host, agent in self.agents.items():
+                agent.ownership.ask_for_everything()
+                self.look(host)
+                self.beat(host)
+                self.deliver(host)
+
+    def owners(self) -> dict[str, str]:
+        """As it is written down."""
+        with self.database.read() as connection:
+            return dict(connection.execute(sa.select(nodes.c.uuid, nodes.c.host)).all())
+
+    def epochs(self) -> dict[str, int]:
+        with self.database.read() as connection:
+            return dict(connection.execute(sa.select(nodes.c.uuid, nodes.c.epoch)).all())
+
+    def place(self, node: str) -> str:
+        """A server comes to a node, and is its owner's."""
+        server, host = uuids.generate(), self.owners()[node]
+        self.machines.server[node] = server
+        row = {
+            **dict.fromkeys(("project_id", "user_id", "name", "hostname", "flavorid"), "x"),
+            "uuid": server,
+            "reservation_id": "r-1",
+            "flavor": {},
+            "vm_state": "active",
+            "host": host,
+            "node": node,
+            "node_uuid": node,
+        }
+        self.database.transact(lambda connection: connection.execute(sa.insert(servers).values(**row)))
+        return server
+
+    def remove_server(self, node: str) -> None:
+        gone = sa.update(servers).where(servers.c.node_uuid == node).values(deleted_at=utcnow())
+        self.database.transact(lambda connection: connection.execute(gone))
+        del self.machines.server[node]
+
+    def server_hosts(self) -> dict[str, str]:
+        """The hosts of the servers that there are, by node."""
+        query = sa.select(servers.c.node_uuid, servers.c.host).where(servers.c.deleted_at.is_(None))
+        with self.database.read() as connection:
+            return dict(connection.execute(query).all())
+
+    def _record(self, said: Heartbeat) -> None:
+        def work(connection: sa.Connection) -> dict[str, list[Task]]:
+            registry.sign_of_life(
+                connection, said.host, registry.AGENT_BINARY, version=said.version, facts=said.facts
+            )
+            told = {said.host: ownership.peer_orders(connection, said, DOWN_AFTER)}
+            if said.bid is not None:
+                settlement = ownership.settle(connection, said, said.bid, DOWN_AFTER)
+                order = ownership.order(settlement, everything=said.bid.everything)
+                told[said.host] += [order] if order is not None else []
+                for host, lost in settlement.revoked.items():
+                    told.setdefault(host, []).append(ownership.revocation(lost))
+            return told
+
+        for host, tasks in self.database.transact(work).items():
+            self.mail.setdefault(host, []).extend(tasks)

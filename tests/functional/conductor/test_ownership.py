@@ -1,0 +1,183 @@
+"""Nodes that several hosts share: they change hands when they should, and never have two owners."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import sqlalchemy as sa
+
+from moorage.db import engine, migrate
+from moorage.db.database import Database
+from moorage.db.tables.compute import services
+from tests.functional.conductor.shared_fleet import SharedFleet
+
+
+@pytest.fixture
+def fleet(database_url: str) -> Iterator[SharedFleet]:
+    connected = engine.connect(database_url)
+    migrate.sync(connected)
+    yield SharedFleet(Database(connected))
+    connected.dispose()
+
+
+def shares(fleet: SharedFleet) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {host: set() for host in fleet.agents}
+    for node, host in fleet.owners().items():
+        found.setdefault(host, set()).add(node)
+    return found
+
+
+def test_hosts_of_a_group_share_its_nodes_and_others_have_none_of_them(fleet: SharedFleet) -> None:
+    a, b = set(fleet.add_nodes("a", 30)), set(fleet.add_nodes("b", 10))
+    for host, group in (("a-1", "a"), ("a-2", "a"), ("b-1", "b")):
+        fleet.start(host, group)
+    fleet.settle()
+    found = shares(fleet)
+    assert found["a-1"] | found["a-2"] == a
+    assert found["a-1"]
+    assert found["a-2"]
+    assert found["b-1"] == b
+    assert {host: agent.owned() for host, agent in fleet.agents.items()} == found
+
+
+def test_once_settled_nothing_is_written(fleet: SharedFleet) -> None:
+    fleet.add_nodes("a", 20)
+    fleet.start("a-1", "a")
+    fleet.start("a-2", "a")
+    fleet.settle()
+    before = fleet.epochs()
+    fleet.settle()
+    assert fleet.epochs() == before
+
+
+def test_a_host_that_joins_gets_its_share_of_what_is_free(fleet: SharedFleet) -> None:
+    nodes = fleet.add_nodes("a", 30)
+    fleet.start("a-1", "a")
+    fleet.settle()
+    used = set(nodes[:10])
+    for node in used:
+        fleet.place(node)
+    fleet.start("a-2", "a")
+    fleet.settle()
+    found = shares(fleet)
+    assert found["a-2"]
+    assert not found["a-2"] & used
+    for node in used:
+        fleet.remove_server(node)
+    fleet.settle()
+    assert shares(fleet)["a-2"] & used
+
+
+def test_node_and_server_leave_a_host_that_is_down_together(fleet: SharedFleet) -> None:
+    nodes = fleet.add_nodes("a", 20)
+    fleet.start("a-1", "a")
+    fleet.start("a-2", "a")
+    fleet.settle()
+    for node in nodes:
+        fleet.place(node)
+    lost = shares(fleet)["a-1"]
+    before = fleet.epochs()
+    fleet.kill("a-1")
+    fleet.settle()
+    assert set(fleet.owners().values()) == {"a-2"}
+    assert set(fleet.server_hosts().values()) == {"a-2"}
+    grown = {node for node, epoch in fleet.epochs().items() if epoch == before[node] + 1}
+    assert grown == lost
+    fleet.start("a-1", "a")
+    fleet.settle()
+    assert set(fleet.owners().values()) == {"a-2"}, "they carry servers, so they stay"
+    assert fleet.agents["a-1"].owned() == set()
+
+
+def test_without_failover_only_free_nodes_leave_a_host_that_is_down(fleet: SharedFleet) -> None:
+    nodes = fleet.add_nodes("a", 20)
+    for host in ("a-1", "a-2"):
+        fleet.start(host, "a", failover=False)
+    fleet.settle()
+    lost = shares(fleet)["a-1"]
+    used = sorted(lost)[0]
+    fleet.place(used)
+    fleet.kill("a-1")
+    fleet.settle()
+    assert shares(fleet)["a-1"] == {used}
+    assert shares(fleet)["a-2"] == set(nodes) - {used}
+
+
+def test_a_host_that_was_only_thought_dead_is_told_what_it_lost(fleet: SharedFleet) -> None:
+    fleet.add_nodes("a", 20)
+    fleet.start("a-1", "a")
+    fleet.start("a-2", "a")
+    fleet.settle()
+    fleet.forget("a-1")
+    for _ in range(2):
+        fleet.beat("a-2")
+        fleet.deliver("a-2")
+        fleet.look("a-2")
+    fleet.beat("a-2")
+    assert set(fleet.owners().values()) == {"a-2"}
+    fleet.deliver("a-1")
+    assert fleet.agents["a-1"].owned() == set()
+    fleet.settle()
+    assert shares(fleet)["a-1"]
+
+
+def test_a_node_goes_with_its_group_if_it_is_free(fleet: SharedFleet) -> None:
+    free, used = fleet.add_nodes("a", 2)
+    fleet.start("a-1", "a")
+    fleet.start("b-1", "b")
+    fleet.settle()
+    fleet.place(used)
+    fleet.machines.group |= {free: "b", used: "b"}
+    fleet.settle()
+    assert fleet.owners() == {free: "b-1", used: "a-1"}
+    fleet.remove_server(used)
+    fleet.settle()
+    assert fleet.owners() == {free: "b-1", used: "b-1"}
+
+
+def test_a_node_that_got_a_server_meanwhile_is_not_given_up(fleet: SharedFleet) -> None:
+    """The conductor knows of the server before the machine does."""
+    (node,) = fleet.add_nodes("a", 1)
+    fleet.start("a-1", "a")
+    fleet.settle()
+    fleet.place(node)
+    del fleet.machines.server[node]
+    fleet.machines.group[node] = "b"
+    fleet.look("a-1")
+    fleet.beat("a-1")
+    fleet.deliver("a-1")
+    assert fleet.owners() == {node: "a-1"}
+    assert fleet.agents["a-1"].owned() == {node}
+
+
+def test_a_node_that_is_no_more_is_forgotten(fleet: SharedFleet) -> None:
+    node, other = fleet.add_nodes("a", 2)
+    fleet.start("a-1", "a")
+    fleet.settle()
+    del fleet.machines.group[node]
+    fleet.settle()
+    assert fleet.owners() == {other: "a-1"}
+
+
+def test_a_release_that_nobody_heard_of_is_said_again(fleet: SharedFleet) -> None:
+    (node,) = fleet.add_nodes("a", 1)
+    fleet.start("a-1", "a")
+    fleet.start("b-1", "b")
+    fleet.settle()
+    fleet.machines.group[node] = "b"
+    fleet.look("a-1")
+    fleet.beat("a-1", heard=False)
+    assert fleet.owners() == {node: "a-1"}
+    fleet.settle()
+    assert fleet.owners() == {node: "b-1"}
+
+
+def test_a_host_that_an_operator_declared_dead_gets_nothing(fleet: SharedFleet) -> None:
+    fleet.start("a-1", "a")
+    fleet.settle()
+    forced = sa.update(services).values(forced_down=True)
+    fleet.database.transact(lambda connection: connection.execute(forced))
+    fleet.add_nodes("a", 3)
+    fleet.settle()
+    assert fleet.owners() == {}
