@@ -58,6 +58,9 @@ class User:
         self._headers = {"X-Auth-Token": f"{user}:{project}", "X-Roles": roles}
         self.user, self.project = user, project
 
+    def with_roles(self, roles: str) -> User:
+        return User(self._client, self.user, self.project, roles)
+
     def call(
         self, method: str, path: str, body: Any = None, *, version: str = NEWEST
     ) -> falcon.testing.Result:
