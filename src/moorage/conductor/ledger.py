@@ -104,6 +104,18 @@ def nudge(connection: Connection, server_id: int) -> None:
     )
 
 
+def nudge_at(connection: Connection, server_uuids: Sequence[str], step: str) -> None:
+    """Likewise for several servers, but only where it is this step that waits."""
+    named = sa.select(servers.c.id).where(among(connection, servers.c.uuid, server_uuids))
+    connection.execute(
+        sa.update(operations)
+        .where(
+            operations.c.server_id.in_(named), operations.c.finished_at.is_(None), operations.c.step == step
+        )
+        .values(due_at=utcnow())
+    )
+
+
 def under_way(connection: Connection, server_ids: Sequence[int]) -> set[int]:
     """The servers of which some conductor may still be at a cancelled operation."""
     query = sa.select(operations.c.server_id).where(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from oslo_config import cfg
 
@@ -61,7 +61,7 @@ class Settings:
     host: str
     heartbeat_interval: float
     mirror_interval: int = 0
-    plugging: Plugging = Plugging()
+    plugging: Plugging = field(default_factory=Plugging)
     refresh_interval: int = 0
 
     @classmethod

@@ -153,6 +153,15 @@ class Holding(msgspec.Struct, frozen=True):
         return cls(server["uuid"], ports, frozenset(named | {port.id for port in ports if not port.ours}))
 
 
+class Look(msgspec.Struct, frozen=True):
+    """How the ports of a server are now."""
+
+    ports: list[PortRecord]
+    """Those that still exist."""
+    up: bool
+    """All of them carry traffic."""
+
+
 class Network(Protocol):
     def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
         """Before anything is written down: whether `count` servers can have what is asked for.
@@ -174,3 +183,6 @@ class Network(Protocol):
 
     def release(self, holdings: Sequence[Holding]) -> None:
         """These servers are gone: delete the ports that we made, unbind the user's, touch no others."""
+
+    def look(self, holdings: Sequence[Holding]) -> list[Look]:
+        """How the ports of these servers are now, in their order; nothing is changed."""

@@ -22,6 +22,7 @@ from moorage.network.contract import (
     Binding,
     Fault,
     Holding,
+    Look,
     NetworkError,
     Networks,
     Order,
@@ -150,6 +151,26 @@ class NeutronNetwork:
             raise neutron_faults.of_request(fault) from fault
         unbound = self._record(port, ours=record.ours, tag=record.tag)
         return msgspec.structs.replace(unbound, deferred=record.deferred, profile=record.profile)
+
+    # ------------------------------------------------------------ meanwhile
+
+    def look(self, holdings: Sequence[Holding]) -> list[Look]:
+        found = self._ports_of([holding.server_uuid for holding in holdings if holding.ports])
+        return [self._seen(holding, found[holding.server_uuid]) for holding in holdings]
+
+    def _seen(self, holding: Holding, ports: Sequence[Json]) -> Look:
+        by_id = {port["id"]: port for port in ports}
+        there = [
+            msgspec.structs.replace(
+                record,
+                mac=by_id[record.id]["mac_address"],
+                addresses=[fixed["ip_address"] for fixed in by_id[record.id]["fixed_ips"]],
+                network_name=self._atlas.chart(record.network_id).name,
+            )
+            for record in holding.ports
+            if record.id in by_id
+        ]
+        return Look(there, up=all(by_id[record.id]["status"] == "ACTIVE" for record in there))
 
     # ------------------------------------------------------------ the end
 

@@ -21,6 +21,25 @@ OPTIONS: Options = {
             min=1,
             help="Seconds that Neutron has for an answer, where [neutron] timeout says nothing else.",
         ),
+        cfg.IntOpt(
+            "plug_timeout",
+            default=300,
+            min=0,
+            help="Seconds that a new server's ports have to come up before it counts as built; 0 for not "
+            "to wait for them.",
+        ),
+        cfg.BoolOpt(
+            "plug_is_fatal",
+            default=True,
+            help="Whether a host on which a server's ports do not come up in time is left for another one; "
+            "if not, the server is taken for built with a warning.",
+        ),
+        cfg.IntOpt(
+            "refresh_interval",
+            default=300,
+            min=0,
+            help="Seconds between two looks at the ports of all servers, for what no event told; 0 for none.",
+        ),
     ],
     "pool": [
         cfg.StrOpt("network_name", default="private", help="Name of the network that servers are shown on."),

@@ -28,6 +28,7 @@ from moorage.network.contract import (
     Asker,
     Binding,
     Holding,
+    Look,
     NetworkError,
     Networks,
     Order,
@@ -165,6 +166,10 @@ class PoolNetwork:
     def release(self, holdings: Sequence[Holding]) -> None:
         servers = [holding.server_uuid for holding in holdings]
         self._database.transact(lambda connection: self.release_many(connection, servers))
+
+    def look(self, holdings: Sequence[Holding]) -> list[Look]:
+        """Nobody else changes what we give out."""
+        return [Look(holding.ports, up=True) for holding in holdings]
 
     def bind_many(
         self, connection: Connection, bindings: Sequence[Binding]

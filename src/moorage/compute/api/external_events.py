@@ -7,11 +7,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute import external_events
+from moorage.compute import changed_ports, external_events
 from moorage.compute import servers as domain
 from moorage.compute.api.servers import origin_of
 from moorage.compute.server_errors import ServerNotFound
 from moorage.compute.service import ComputeService
+from moorage.conductor import ledger
+from moorage.conductor.plugging import PLUGGED
 from moorage.db.among import among
 from moorage.db.tables.compute import servers
 from moorage.http.call import Call
@@ -30,6 +32,10 @@ def create(service: ComputeService, call: Call) -> Reply:
             _take(service, call, event)
         event["status"] = "completed" if event["code"] == 200 else "failed"
     service.wake()
+    changed = {event["server_uuid"] for event in events if _is_about_ports(event)}
+    if changed:
+        service.database.transact(lambda connection: _pass_on(connection, sorted(changed)))
+        service.wake()
     mixed = any(event["code"] != 200 for event in events)
     return Reply(207 if mixed else 200, {"events": events})
 
@@ -39,6 +45,16 @@ def _hosts(service: ComputeService, named: set[str]) -> dict[str, str | None]:
     with service.database.read() as connection:
         known = query.where(among(connection, servers.c.uuid, named), servers.c.deleted_at.is_(None))
         return dict(connection.execute(known).all())
+
+
+def _is_about_ports(event: dict[str, Any]) -> bool:
+    return bool(event["code"] == 200 and event["name"].startswith("network-"))
+
+
+def _pass_on(connection: Connection, server_uuids: list[str]) -> None:
+    """To whoever waits for the ports, and for the server's addresses to be read anew."""
+    changed_ports.note(connection, server_uuids)
+    ledger.nudge_at(connection, server_uuids, PLUGGED)
 
 
 def _code(event: dict[str, Any], hosts: dict[str, str | None]) -> int:

@@ -1,7 +1,7 @@
 """Build: ports, a host, an address, a spawn; and the next host where one of them fails there.
 
     begin (ports) → schedule (a host, and a claim on it) → agree (server groups) → bind (ports to the host)
-    → spawn → spawned
+    → spawn → spawned → plugged (the ports are up)
 
 What has to be undone for another attempt is undone in the step that starts it, and again by a delete.
 """
@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
 
 from sqlalchemy.engine import Connection
 
@@ -24,6 +23,7 @@ from moorage.conductor import build_failures, groups, server_ports, server_spec
 from moorage.conductor.agents import Agents
 from moorage.conductor.deciding import NoHost
 from moorage.conductor.placing import Disputed, Placer
+from moorage.conductor.plugging import PLUGGED, Plugging
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
@@ -33,6 +33,7 @@ from moorage.network.contract import Network, NetworkError, Order
 LOG = logging.getLogger(__name__)
 _PENDING_LOOK_SECONDS = 5.0
 _DISPUTE_SECONDS = 0.5
+PLUG_LOOK_SECONDS = 2.0
 
 
 class Build:
@@ -45,6 +46,7 @@ class Build:
         *,
         max_attempts: int,
         pending_timeout: int,
+        plugging: Plugging | None = None,
     ) -> None:
         self._database = database
         self._placer = placer
@@ -52,6 +54,7 @@ class Build:
         self._network = network
         self._max_attempts = max_attempts
         self._pending_timeout = pending_timeout
+        self._plugging = plugging or Plugging()
 
     def steps(self) -> dict[str, Step]:
         return {
@@ -61,6 +64,7 @@ class Build:
             "bind": self.bind,
             "spawn": self.spawn,
             "spawned": self.spawned,
+            PLUGGED: self.plugged,
             "reschedule": self.reschedule,
         }
 
@@ -148,9 +152,27 @@ class Build:
             if result is None:
                 self._no_answer(work)
             elif result["ok"]:
-                self._running(work, result)
+                work.data["power_state"] = result["facts"].get("power_state", 1)
+                work.data["spawned_at"] = utcnow().isoformat()
+                work.go_on(PLUGGED)
             else:
                 self._try_elsewhere(work, "spawn", result["error"], allowed=result["retry_elsewhere"])
+
+    def plugged(self, batch: Sequence[Work]) -> None:
+        """Wait for the ports to come up. An event may nudge us, but the network has the last word."""
+        waiting = [work for work in batch if self._plugging.seconds and server_ports.of(work)]
+        looks = self._network.look([server_ports.holding(work) for work in waiting])
+        down = {work.operation.id for work, seen in zip(waiting, looks, strict=True) if not seen.up}
+        for work in batch:
+            if work.operation.id not in down:
+                self._running(work)
+            elif not self._plugging.over(datetime.fromisoformat(work.data["spawned_at"])):
+                work.wait(PLUGGED, PLUG_LOOK_SECONDS)
+            elif self._plugging.fatal:
+                self._try_elsewhere(work, "plug", "the ports did not come up in time", allowed=True)
+            else:
+                LOG.warning("server %s runs, but its ports are not up", work.server["uuid"])
+                self._running(work)
 
     def _no_answer(self, work: Work) -> None:
         """Ask again as long as the host lives; one that died is left for the next."""
@@ -161,12 +183,12 @@ class Build:
         else:
             self._try_elsewhere(work, "spawn", "the host went down", allowed=True)
 
-    def _running(self, work: Work, result: dict[str, Any]) -> None:
+    def _running(self, work: Work) -> None:
         now = utcnow()
         work.changes = {
             "vm_state": VmState.ACTIVE.value,
             "task_state": None,
-            "power_state": result["facts"].get("power_state", 1),
+            "power_state": work.data["power_state"],
             "launched_at": now,
             "progress": 100,
             "fault": None,

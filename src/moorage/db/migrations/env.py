@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from moorage.db.tables import aggregates, compute, moves, placement  # noqa: F401  (register the tables)
+from moorage.db.tables import aggregates, compute, moves, network, placement  # noqa: F401  (register them)
 from moorage.db.tables.metadata import METADATA
 
 context.configure(

@@ -1,0 +1,61 @@
+"""Changed ports: what the network service told of servers, until a conductor has looked at it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from moorage.core.clock import utcnow
+from moorage.db.among import among
+from moorage.db.tables.compute import operations, servers
+from moorage.db.tables.network import changed_ports
+
+_AT_ONCE = 200
+
+
+def note(connection: Connection, server_uuids: Collection[str]) -> None:
+    """Something changed: a later word counts, since what was looked at before may be old."""
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    now = utcnow()
+    for uuid in sorted(server_uuids):
+        connection.execute(
+            dialect.insert(changed_ports)
+            .values(server_uuid=uuid, since=now)
+            .on_conflict_do_update(index_elements=[changed_ports.c.server_uuid], set_={"since": now})
+        )
+
+
+def of_servers_at_rest(connection: Connection) -> dict[str, datetime]:
+    """Servers that nobody works on (who does, looks for themselves), and since when they have changed."""
+    busy = sa.exists().where(operations.c.server_id == servers.c.id, operations.c.finished_at.is_(None))
+    query = (
+        sa.select(changed_ports.c.server_uuid, changed_ports.c.since)
+        .outerjoin(servers, servers.c.uuid == changed_ports.c.server_uuid)
+        .where(~busy)
+        .order_by(changed_ports.c.since)
+        .limit(_AT_ONCE)
+    )
+    return {row.server_uuid: row.since for row in connection.execute(query)}
+
+
+def forget(connection: Connection, looked_at: Mapping[str, datetime]) -> None:
+    """Those that have not changed again meanwhile."""
+    for uuid, since in looked_at.items():
+        connection.execute(
+            sa.delete(changed_ports).where(
+                changed_ports.c.server_uuid == uuid, changed_ports.c.since <= since
+            )
+        )
+
+
+def rows(connection: Connection, server_uuids: Collection[str]) -> list[dict[str, Any]]:
+    """The servers among these that exist."""
+    query = sa.select(servers).where(
+        among(connection, servers.c.uuid, server_uuids), servers.c.deleted_at.is_(None)
+    )
+    return [dict(row) for row in connection.execute(query).mappings()]
