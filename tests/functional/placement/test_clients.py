@@ -274,3 +274,47 @@ def test_a_tree_is_asked_for_its_traits(client: PlacementClient) -> None:
     assert not client.tree_has(node_uuid(1), ["COMPUTE_NODE", "CUSTOM_FAST"])
     assert client.tree_has(node_uuid(1), [])
     assert not client.tree_has(node_uuid(3), [])
+
+
+def test_claims_that_belong_together_come_true_together(client: PlacementClient) -> None:
+    client.report([node(1, vcpus=4), node(2, vcpus=4)])
+    assert client.claim([claim(1, on=1, vcpus=3)]) == [None]
+    held, generation = client.allocations(server_uuid(1))
+    handed = ConsumerClaim(server_uuid(9), held, "p", "u", consumer_type="MIGRATION")
+    too_much = claim(1, on=2, vcpus=5, generation=generation)
+    refusal = client.claim_together([too_much, handed])
+    assert refusal is not None
+    assert refusal.status == 409
+    assert client.allocations(server_uuid(1)) == (held, generation)
+    assert client.allocations(server_uuid(9)) == ({}, None)
+    assert client.claim_together([claim(1, on=2, vcpus=3, generation=generation), handed]) is None
+    assert client.allocations(server_uuid(9))[0] == held
+    assert client.allocations(server_uuid(1))[0].keys() == {node_uuid(2)}
+
+
+def test_a_claim_goes_back_to_where_it_was_even_if_there_is_no_other_room(client: PlacementClient) -> None:
+    client.report([node(1, vcpus=4), node(2, vcpus=4)])
+    assert client.claim([claim(1, on=1, vcpus=4)]) == [None]
+    held, generation = client.allocations(server_uuid(1))
+    moved = [
+        claim(1, on=2, vcpus=4, generation=generation),
+        ConsumerClaim(server_uuid(9), held, "p", "u", consumer_type="MIGRATION"),
+    ]
+    assert client.claim_together(moved) is None
+    of_server, of_migration = client.allocations(server_uuid(1))[1], client.allocations(server_uuid(9))[1]
+    back = [
+        ConsumerClaim(server_uuid(9), {}, "p", "u", "MIGRATION", of_migration),
+        ConsumerClaim(server_uuid(1), held, "p", "u", consumer_generation=of_server),
+    ]
+    assert client.claim_together(back) is None
+    assert client.allocations(server_uuid(1))[0] == held
+    assert client.allocations(server_uuid(9)) == ({}, None)
+
+
+def test_a_tree_is_known_by_its_traits_whatever_is_used_of_it(client: PlacementClient) -> None:
+    client.report([node(1, vcpus=4, traits=["HW_CPU_X86_AVX2"]), node(2)])
+    assert client.claim([claim(1, on=1, vcpus=4)]) == [None]
+    assert client.tree_has(node_uuid(1), ["HW_CPU_X86_AVX2"])
+    assert not client.tree_has(node_uuid(2), ["HW_CPU_X86_AVX2"])
+    assert client.tree_has(node_uuid(2), [])
+    assert not client.tree_has(node_uuid(3), [])

@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from moorage.drivers import faults
@@ -182,3 +183,95 @@ def test_nonsense_is_refused(text: str) -> None:
 def test_a_step_that_does_not_exist_is_refused() -> None:
     with pytest.raises(ValueError, match="there is no step 'migrate'"):
         faults.parse_steps({"migrate": "fail"})
+
+
+# ---------------------------------------------------------------- moves
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> FakeDriver:
+    return FakeDriver("host-2", FakeSettings(nodes=2), tmp_path / "other")
+
+
+def disk_of(driver: FakeDriver, uuid: str = "server-1") -> str:
+    (server,) = [found for found in driver._servers.all().values() if found.uuid == uuid]
+    return server.disk
+
+
+def test_what_is_on_the_disk_is_handed_over(driver: FakeDriver, other: FakeDriver) -> None:
+    driver.spawn(spec(driver))
+    parcel = driver.hand_over("server-1", "")
+    assert driver.servers() == {"server-1": SHUT_DOWN}
+    assert driver.hand_over("server-1", "") == parcel
+    assert other.take_over(spec(other), parcel) == RUNNING
+    assert other.take_over(spec(other), parcel) == RUNNING
+    assert disk_of(other) == disk_of(driver)
+    assert driver.start("server-1", "") == RUNNING
+
+
+def test_a_server_that_shall_not_run_does_not(driver: FakeDriver, other: FakeDriver) -> None:
+    off = msgspec.structs.replace(spec(driver), power_on=False)
+    assert driver.spawn(off) == SHUT_DOWN
+    assert driver.rebuild(off) == SHUT_DOWN
+    assert driver.rebuild(spec(driver)) == RUNNING
+
+
+def test_a_rebuild_makes_a_new_disk(driver: FakeDriver) -> None:
+    driver.spawn(spec(driver))
+    before = disk_of(driver)
+    driver.rebuild(spec(driver))
+    assert disk_of(driver) != before
+    with pytest.raises(DriverError, match="is not on host"):
+        driver.rebuild(spec(driver, "server-2"))
+
+
+def test_a_server_moves_live(driver: FakeDriver, other: FakeDriver) -> None:
+    driver.spawn(spec(driver))
+    parcel = driver.live_migrate("server-1", "", other.expect(spec(other)))
+    assert other.servers() == {}
+    assert other.take_over(spec(other), parcel) == RUNNING
+    assert disk_of(other) == disk_of(driver)
+
+
+@pytest.mark.parametrize("hurry", [False, True])
+def test_a_live_migration_is_aborted_or_hurried(driver: FakeDriver, hurry: bool) -> None:
+    driver.spawn(spec(driver, live_migrate="hang"))
+    ended: list[object] = []
+
+    def migrate() -> None:
+        try:
+            ended.append(driver.live_migrate("server-1", "", {}))
+        except DriverError as error:
+            ended.append(str(error))
+
+    thread = threading.Thread(target=migrate)
+    thread.start()
+    deadline = time.monotonic() + 10
+    while not ended and time.monotonic() < deadline:  # until the call is at work, nothing happens
+        (driver.hurry_live_migration if hurry else driver.abort_live_migration)("server-1")
+        time.sleep(0.01)
+    thread.join(10)
+    if hurry:
+        assert ended == [{"disk": disk_of(driver)}]
+        assert driver.servers() == {"server-1": SHUT_DOWN}
+    else:
+        assert ended == ["the live migration was aborted"]
+        assert driver.servers() == {"server-1": RUNNING}
+
+
+@pytest.mark.parametrize("step", ["rebuild", "hand_over", "take_over", "expect", "live_migrate"])
+def test_every_step_of_a_move_fails_on_demand(driver: FakeDriver, other: FakeDriver, step: str) -> None:
+    driver.spawn(spec(driver, **{step: "fail_here"}))
+    asked = spec(other, **{step: "fail_here"})
+    calls = {
+        "rebuild": lambda: driver.rebuild(spec(driver, **{step: "fail_here"})),
+        "hand_over": lambda: driver.hand_over("server-1", ""),
+        "take_over": lambda: other.take_over(asked, {"disk": "d"}),
+        "expect": lambda: other.expect(asked),
+        "live_migrate": lambda: driver.live_migrate("server-1", "", {}),
+    }
+    with pytest.raises(DriverError, match=f"{step} shall fail_here") as failure:
+        calls[step]()
+    assert failure.value.retry_elsewhere
+    assert driver.servers() == {"server-1": RUNNING}
+    assert other.servers() == {}
