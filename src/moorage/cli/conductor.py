@@ -9,6 +9,7 @@ from moorage.bus import notifications
 from moorage.bus.messaging import MessagingConductorSide
 from moorage.cli import metrics, settings, workers
 from moorage.cli.errors import Commands
+from moorage.cli.network_access import require_network
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
 from moorage.conductor.service import ConductorService, Settings
@@ -33,6 +34,7 @@ def run(config_file: ConfigFiles = None) -> None:
     log.set_up(conf.log.level)
     workers.require_current_schema(conf)
     require_placement(conf)
+    require_network(conf)
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopped.set())

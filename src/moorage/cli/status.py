@@ -11,6 +11,7 @@ from sqlalchemy.engine import Engine
 
 from moorage.cli import settings
 from moorage.db import engine, migrate
+from moorage.network import probe as network_probe
 from moorage.placement.client.connect import is_configured
 from moorage.placement.client.dialect import TREE_SINCE, Version
 from moorage.placement.client.probe import Health, probe
@@ -68,10 +69,25 @@ class Checks(upgradecheck.UpgradeCommands):
             return _failure(f"{found.sentence}.")
         return upgradecheck.Result(upgradecheck.Code.WARNING, f"{found.sentence}.")
 
+    def network(self) -> upgradecheck.Result:
+        """Conductors make and bind ports, so they need to get at the network service."""
+        found = network_probe.probe(self._conf)
+        if found.health is network_probe.Health.READY:
+            return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+        missing = found.health is network_probe.Health.MISCONFIGURED
+        if missing or self._conf.network.required_on_conductor:
+            return _failure(f"{found.sentence}.")
+        return upgradecheck.Result(
+            upgradecheck.Code.WARNING,
+            f"{found.sentence}. Conductors start, but boots wait; the next release sets "
+            "[network] required_on_conductor, and they will not start.",
+        )
+
     _upgrade_checks = (
         ("Database schema", database),
         ("Usage counters", usage_counters),
         ("Placement", placement),
+        ("Network", network),
     )
 
 

@@ -38,6 +38,10 @@ class NetworkUnavailableError(Exception):
     """The network service did not answer, or not in a way that makes sense; worth another try later."""
 
 
+class NetworkDeniedError(NetworkUnavailableError):
+    """The network service does not let us in: an operator has to mend the credentials."""
+
+
 class PortGroup(msgspec.Struct, frozen=True):
     """Resources that a port needs together: bandwidth of one bridge, say."""
 

@@ -11,7 +11,7 @@ from openstack.exceptions import SDKException
 from openstack.proxy import Proxy
 from prometheus_client import Counter
 
-from moorage.network.contract import NetworkUnavailableError
+from moorage.network.contract import NetworkDeniedError, NetworkUnavailableError
 
 LOG = logging.getLogger(__name__)
 CALLS = Counter("moorage_neutron_calls_total", "Requests to Neutron.", ["method", "resource"])
@@ -19,6 +19,17 @@ Json = dict[str, Any]
 Query = Sequence[tuple[str, str]]
 _MOST_FILTERS = 40
 """So many values of one filter go into a query: a line of a request has a bound."""
+
+
+_DENIALS = (
+    keystone_errors.AuthPluginException,
+    keystone_errors.BadRequest,
+    keystone_errors.CatalogException,
+    keystone_errors.Forbidden,
+    keystone_errors.NotFound,
+    keystone_errors.Unauthorized,
+)
+"""What a Keystone that is there says to credentials, or to a wish, that are wrong."""
 
 
 class NeutronFault(Exception):
@@ -89,12 +100,16 @@ class NeutronLink:
                 authenticated=self._token is None,
                 **options,
             )
+        except _DENIALS as error:
+            raise NetworkDeniedError(f"Keystone gives no access to Neutron: {error}") from error
         except (keystone_errors.ClientException, SDKException) as error:
             raise NetworkUnavailableError(f"Neutron can't be reached: {error}") from error
         if answer.status_code < 400:
             return dict(answer.json()) if answer.content else {}
         fault = _fault(answer.status_code, answer)
-        if answer.status_code >= 500 or (answer.status_code == 401 and self._token is None):
+        if answer.status_code == 401 and self._token is None:
+            raise NetworkDeniedError(f"Neutron does not accept our credentials: {fault}")
+        if answer.status_code >= 500:
             raise NetworkUnavailableError(f"Neutron fails to answer {method} {path}: {fault}")
         raise fault
 

@@ -14,6 +14,13 @@ OPTIONS: Options = {
             choices=["pool", "neutron"],
             help="Where servers get their ports: the built-in pools, or the Neutron that [neutron] names.",
         ),
+        cfg.BoolOpt(
+            "required_on_conductor",
+            default=False,
+            help="Whether moorage-conductor refuses to start if Neutron does not let it in with what is in "
+            "[neutron]. If not, it warns and starts, and boots wait until it does. The next release has "
+            "this on by default.",
+        ),
         cfg.IntOpt("threads", default=8, min=1, help="Requests to Neutron that a process has at once."),
         cfg.IntOpt(
             "timeout",

@@ -34,18 +34,26 @@ _HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"
 class OpenStack:
     """A running Keystone, Neutron and Glance, and those who use them."""
 
+    directory: Path
+    ports: Mapping[str, int]
     keystone: Keystone
     neutron: Service
     glance: Service
-    hosts_url: str
     moorage: Person
     """The service user that Moorage has."""
     demo: Person
     """An ordinary user."""
 
+    @property
+    def hosts_url(self) -> str:
+        return f"http://127.0.0.1:{self.ports['hosts']}"
+
     def connect(self, person: Person, **options: Any) -> Connection:
         auth = person.auth(self.keystone.url)
         return Connection(auth=auth, region_name=REGION, identity_api_version="3", **options)
+
+    def start_neutron_again(self) -> None:
+        self.neutron = _serve_neutron(self.directory / "neutron", self.ports)
 
     def put_host(self, name: str, **fields: Any) -> None:
         """Simulate a host's layer-2 agent, or change it: see `simulated_hosts.py`."""
@@ -85,9 +93,9 @@ def start(directory: Path, services: dict[str, str]) -> Iterator[OpenStack]:
                 stack.enter_context(future.result())
         glance, neutron = (future.result() for future in begun)
         demo = keystone.add_person("demo", "member", "demo")
-        yield OpenStack(
-            keystone, neutron, glance, f"http://127.0.0.1:{ports['hosts']}", people["moorage"], demo
-        )
+        lab = OpenStack(directory, ports, keystone, neutron, glance, people["moorage"], demo)
+        stack.callback(lambda: lab.neutron.stop())
+        yield lab
 
 
 def _glance(directory: Path, ports: Mapping[str, int], keystone: Keystone, person: Person) -> Service:
@@ -116,6 +124,10 @@ def _neutron(
     url = database.create_database("neutron").replace("+psycopg:", "+psycopg2:")
     (directory / "neutron.conf").write_text(ini(settings.neutron(directory, url, keystone, person)))
     _run(programs / "python", HERE / "neutron_schema.py", url)
+    return _serve_neutron(directory, ports)
+
+
+def _serve_neutron(directory: Path, ports: Mapping[str, int]) -> Service:
     variables = {
         "OS_NEUTRON_CONFIG_DIR": str(directory),
         "OS_NEUTRON_CONFIG_FILES": "neutron.conf",

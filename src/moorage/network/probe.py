@@ -1,0 +1,42 @@
+"""A first look at the network service that the configuration names: would a conductor get along with it?"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from oslo_config import cfg
+
+from moorage.core.config import ConfigError
+from moorage.network.connect import link
+from moorage.network.contract import NetworkDeniedError, NetworkUnavailableError
+from moorage.network.neutron_link import NeutronFault
+
+
+class Health(StrEnum):
+    READY = "ready"
+    MISCONFIGURED = "misconfigured"
+    DENIED = "denied"
+    UNREACHABLE = "unreachable"
+    """It may be there in a moment; all others need an operator."""
+
+
+class Finding(NamedTuple):
+    health: Health
+    sentence: str = ""
+    """What is wrong."""
+
+
+def probe(conf: cfg.ConfigOpts) -> Finding:
+    """Ask once; the built-in pools are always ready."""
+    if conf.network.provider != "neutron":
+        return Finding(Health.READY)
+    try:
+        link(conf).find("networks", [("limit", "1"), ("fields", "id")])
+    except ConfigError as error:
+        return Finding(Health.MISCONFIGURED, str(error))
+    except (NetworkDeniedError, NeutronFault) as error:
+        return Finding(Health.DENIED, str(error))
+    except NetworkUnavailableError as error:
+        return Finding(Health.UNREACHABLE, str(error))
+    return Finding(Health.READY)
