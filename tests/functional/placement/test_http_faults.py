@@ -62,7 +62,7 @@ class Meddling:
 
 def once(condition: Callable[[str, str], bool]) -> Callable[[str, str], bool]:
     """True for the first request that meets the condition."""
-    done = []
+    done: list[str] = []
 
     def first(method: str, path: str) -> bool:
         if done or not condition(method, path):
@@ -184,7 +184,7 @@ def test_a_report_that_others_write_into_is_written_again(to_reference: SessionT
     someone = HttpPlacement(to_reference)
     someone.report([node(1)])
     now = once(lambda method, path: method == "PUT" and path.endswith(part))
-    claims = []
+    claims: list[PlacementRefusedError | None] = []
 
     def meddle(method: str, path: str) -> None:
         if now(method, path):
@@ -222,7 +222,7 @@ def test_a_name_that_another_provider_has_is_refused(to_reference: SessionTransp
 def test_a_provider_that_changes_all_the_time_is_given_up(to_reference: SessionTransport) -> None:
     someone = HttpPlacement(to_reference)
     someone.report([node(1, vcpus=64)])
-    claims = []
+    claims: list[PlacementRefusedError | None] = []
 
     def meddle(method: str, path: str) -> None:
         if is_inventory(method, path):
