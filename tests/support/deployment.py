@@ -107,19 +107,26 @@ class Shape:
     exclusive_nodes: int = 8
     faults: str = ""
     """As `[fake] faults`."""
+    apis: int = 2
+    conductors: int = 2
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return (*SHARED_HOSTS, EXCLUSIVE_HOST)
 
     @property
     def nodes(self) -> int:
         return len(SHARED_HOSTS) * self.shared_nodes + self.exclusive_nodes
 
-    def of(self, host: str) -> dict[str, str]:
-        """The section `[fake]` of a host."""
+    def of(self, host: str) -> Settings:
+        """The sections that only this host's configuration has."""
         exclusive = host == EXCLUSIVE_HOST
-        return {
+        fake = {
             "nodes": str(self.exclusive_nodes if exclusive else self.shared_nodes),
             "resource_class": EXCLUSIVE_CLASS if exclusive else "",
             "faults": self.faults,
         }
+        return {"agent": {}, "fake": fake}
 
 
 class Deployment:
@@ -141,9 +148,14 @@ class Deployment:
         config = self._configure("moorage", {"database": {"connection": self.database_url}})
         self._config = config
         self.placement = self._server("placement", "moorage-placement", config, port)
-        self.apis = [self._server(f"api-{number}", "moorage-api", config, free_port()) for number in (1, 2)]
-        self.conductors = [self._conductor(f"conductor-{number}") for number in (1, 2)]
-        self.agents = {host: self._agent(host) for host in (*SHARED_HOSTS, EXCLUSIVE_HOST)}
+        self.apis = [
+            self._server(f"api-{number}", "moorage-api", config, free_port())
+            for number in range(1, shape.apis + 1)
+        ]
+        self.conductors = [
+            self._conductor(f"conductor-{number}") for number in range(1, shape.conductors + 1)
+        ]
+        self.agents = {host: self._agent(host) for host in shape.hosts}
 
     @property
     def parts(self) -> list[Part]:
@@ -236,9 +248,12 @@ class Deployment:
 
     def _agent(self, host: str) -> Part:
         """Its file has no database in it."""
+        return self._part(host, "moorage-agent", self.configure_agent(host, self.shape.of(host)))
+
+    def configure_agent(self, host: str, more: Settings) -> Path:
+        """Write its file, or write it anew."""
         own = {**AGENT_SETTINGS, "host": host, "state_directory": str(self.directory / host)}
-        config = self._configure(host, {"agent": own, "fake": self.shape.of(host)})
-        return self._part(host, "moorage-agent", config)
+        return self._configure(host, {**more, "agent": {**own, **more["agent"]}})
 
     def _server(self, name: str, program: str, config: Path, port: int) -> Part:
         return self._part(name, program, config, "--listen", "127.0.0.1", "--port", str(port), port=port)
@@ -253,10 +268,10 @@ class Deployment:
 
     def _make_flavors(self) -> None:
         nothing_else = {"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0"}
-        self._make_flavor(SHARED_FLAVOR, {})
-        self._make_flavor(EXCLUSIVE_FLAVOR, {**nothing_else, f"resources:{EXCLUSIVE_CLASS}": "1"})
+        self.make_flavor(SHARED_FLAVOR, {})
+        self.make_flavor(EXCLUSIVE_FLAVOR, {**nothing_else, f"resources:{EXCLUSIVE_CLASS}": "1"})
 
-    def _make_flavor(self, name: str, extra_specs: dict[str, str]) -> None:
+    def make_flavor(self, name: str, extra_specs: dict[str, str]) -> None:
         flavor = {"id": name, "name": name, "vcpus": 1, "ram": 64, "disk": 1}
         self._post("/v2.1/flavors", {"flavor": flavor})
         if extra_specs:

@@ -19,7 +19,12 @@ OPTIONS: Options = {
         cfg.StrOpt(
             "cell", default="default", help="Cell of this host: says which address pool it draws from."
         ),
-        cfg.StrOpt("driver", default="fake", choices=["fake"], help="What keeps the servers of this host."),
+        cfg.StrOpt(
+            "driver",
+            default="fake",
+            choices=["fake", "ironic"],
+            help="What keeps the servers of this host.",
+        ),
         *(
             cfg.FloatOpt(
                 f"{name}_allocation_ratio",

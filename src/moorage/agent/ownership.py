@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from moorage.bus.contract import Bid, NodeFacts
-from moorage.drivers.contract import SharedNodes, SharedNode
+from moorage.drivers.contract import SharedNode, SharedNodes
 
 LOG = logging.getLogger(__name__)
 

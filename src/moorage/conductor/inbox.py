@@ -93,7 +93,8 @@ class Inbox:
         if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
             orders.append(Task(0, "", SAY_AGAIN, 0, ""))
         progress.follow(connection, heartbeat.host, heartbeat.progress)
-        return self._decide_owners(connection, heartbeat, _Recorded(orders))
+        reminders = ownership.reminders(connection, heartbeat)
+        return self._decide_owners(connection, heartbeat, _Recorded(reminders + orders))
 
     def _decide_owners(self, connection: Connection, heartbeat: Heartbeat, recorded: _Recorded) -> _Recorded:
         down_after = self._vigil.down_after()

@@ -89,6 +89,26 @@ def revocation(lost: Mapping[str, int]) -> Task:
     return Task(0, "", OWN, 0, "", {"revoked": dict(lost)})
 
 
+def reminders(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
+    """A host that sees a server on a node that is another's now may not have heard that it lost it.
+
+    It has to hear it before it hears that the server should not be there: it would end it on its new host.
+    """
+    if TERMS not in heartbeat.facts or not heartbeat.sightings:
+        return []
+    query = (
+        sa.select(nodes.c.uuid, nodes.c.epoch)
+        .join_from(nodes, servers, servers.c.node_uuid == nodes.c.uuid)
+        .where(
+            among(connection, servers.c.uuid, list(heartbeat.sightings)),
+            servers.c.deleted_at.is_(None),
+            nodes.c.host != heartbeat.host,
+        )
+    )
+    lost = dict(connection.execute(query).all())
+    return [revocation(lost)] if lost else []
+
+
 def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: timedelta) -> Settlement:
     """Decide about everything that a host bids, in the transaction of its heartbeat."""
     host, settlement = heartbeat.host, Settlement()
@@ -108,6 +128,27 @@ def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
         query = sa.select(nodes.c.uuid, nodes.c.epoch).where(nodes.c.host == host)
         settlement.granted = dict(connection.execute(query).all())
     return settlement
+
+
+class NotMovableError(Exception):
+    """Why an operator can't have a node moved; a sentence for them."""
+
+
+def move(connection: Connection, node_uuid: str, host: str, down_after: timedelta) -> None:
+    """Give a node, and the server that it carries, to another host, because an operator says so."""
+    row = _locked(connection, [node_uuid]).get(node_uuid)
+    living = _living(connection, down_after)
+    if row is None:
+        raise NotMovableError(f"there is no node {node_uuid}")
+    if row.host == host:
+        raise NotMovableError(f"node {node_uuid} is host {host}'s already")
+    if host not in living:
+        raise NotMovableError(f"host {host} is not up")
+    if row.host in living:
+        raise NotMovableError(f"host {row.host}, which owns the node, is up: stop its agent first")
+    _hand(connection, [node_uuid], host)
+    _move_servers(connection, [node_uuid], host)
+    MOVED.labels("by hand").inc()
 
 
 def _forget(connection: Connection, host: str, gone: Collection[str], settlement: Settlement) -> None:

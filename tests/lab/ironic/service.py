@@ -13,8 +13,8 @@ import requests
 
 from tests.lab.ironic import settings
 from tests.lab.ironic.nodes import HEADERS, Nodes
-from tests.support import postgres
 from tests.support.environments import Environment
+from tests.support.postgres import Postgres
 from tests.support.processes import Service, free_port, start_service, wait_until
 from tests.support.profiles import ini
 
@@ -27,11 +27,12 @@ from ironic.wsgi import application
 
 
 @contextmanager
-def running(directory: Path, groups: Sequence[str] = ("a", "b"), deploy_delay: float = 0) -> Iterator[Nodes]:
+def running(
+    directory: Path, database: Postgres, groups: Sequence[str] = ("a", "b"), deploy_delay: int = 0
+) -> Iterator[Nodes]:
     """A new, empty Ironic; what is yielded enrols nodes in it and asks about them."""
     programs, port = IRONIC.bin(), free_port()
     with ExitStack() as stack:
-        database = stack.enter_context(postgres.start({"fsync": "off", "synchronous_commit": "off"}))
         url = database.create_database("ironic").replace("+psycopg:", "+psycopg2:")
         config = directory / "ironic.conf"
         config.write_text(ini(settings.common(directory, url, port, deploy_delay)))

@@ -23,7 +23,7 @@ _INTERFACES = {
 }
 
 
-def common(directory: Path, database_url: str, api_port: int, deploy_delay: float) -> Settings:
+def common(directory: Path, database_url: str, api_port: int, deploy_delay: int) -> Settings:
     """For the API and all conductors. `deploy_delay` is in seconds, for each call of the deploy interface."""
     return {
         "DEFAULT": {

@@ -127,8 +127,8 @@ class IronicDriver:
 
     def spawn(self, spec: ServerSpec) -> int:
         with self._calls.begin(spec.uuid, "spawn") as call, self._watched(spec.uuid):
-            self._require(spec.node_uuid)
-            self._leave_other_node(spec, call)
+            self._require(call, spec.node_uuid)
+            self._leave_other_node(call, spec)
             try:
                 self._settle(call, spec.node_uuid, partial(self._deploy, spec), self._settings.deploy_timeout)
                 return self._run(call, spec)
@@ -141,8 +141,8 @@ class IronicDriver:
         """Over once the server is gone: the node is cleaned for a while yet, and nobody's until then."""
         self._calls.interrupt(server_uuid, Interruption.DESTROYED)
         with self._calls.begin(server_uuid, "destroy") as call:
-            found = self._node_with(server_uuid, call)
-            if found is None or not self.fleet.owns(found, self._settings.ownership_patience):
+            found = self._node_with(call, server_uuid)
+            if found is None or not self._owns(call, found):
                 return
             self._settle(call, found, partial(self._unprovision, server_uuid), self._settings.deploy_timeout)
 
@@ -224,6 +224,7 @@ class IronicDriver:
 
     def close(self) -> None:
         self._calls.close()
+        self.fleet.close()
 
     def _deploy(self, spec: ServerSpec, record: NodeRecord) -> bool:
         if record.instance_uuid is None:
@@ -277,7 +278,6 @@ class IronicDriver:
             asked = True
             return False
 
-        self._require(node_uuid)
         self._settle(call, node_uuid, step, self._settings.power_timeout)
         return power
 
@@ -287,7 +287,7 @@ class IronicDriver:
         failures = 0
         while True:
             self._calls.check(call)
-            self._require(node_uuid)
+            self._require(call, node_uuid)
             try:
                 record = self.examine(node_uuid)
                 if record is None:
@@ -307,9 +307,14 @@ class IronicDriver:
                 )
             call.wait(self._settings.poll_interval)
 
-    def _require(self, node_uuid: str) -> None:
+    def _owns(self, call: Call, node_uuid: str) -> bool:
+        owns = self.fleet.owns(node_uuid, self._settings.ownership_patience)
+        self._calls.check(call)
+        return owns
+
+    def _require(self, call: Call, node_uuid: str) -> None:
         """Another host may have got the node since: then it is that one's to work on."""
-        if not self.fleet.owns(node_uuid, self._settings.ownership_patience):
+        if not self._owns(call, node_uuid):
             raise DriverError(f"node {node_uuid} is not this host's", retry_elsewhere=True)
 
     def _run(self, call: Call, spec: ServerSpec) -> int:
@@ -317,15 +322,25 @@ class IronicDriver:
             return self._set_power(call, spec.uuid, spec.node_uuid, "power on", RUNNING)
         return self._set_power(call, spec.uuid, spec.node_uuid, "power off", SHUT_DOWN)
 
-    def _leave_other_node(self, spec: ServerSpec, call: Call) -> None:
-        """An attempt whose host died may have left the server on another node; Ironic takes it but once."""
-        found = self._node_with(spec.uuid, call)
-        if found is None or found == spec.node_uuid:
-            return
-        LOG.warning("server %s is on node %s still, and is removed from there first", spec.uuid, found)
-        self._settle(call, found, partial(self._unprovision, spec.uuid), self._settings.deploy_timeout)
+    def _leave_other_node(self, call: Call, spec: ServerSpec) -> None:
+        """An attempt whose host died may have left the server on another node; Ironic takes it but once.
 
-    def _node_with(self, server_uuid: str, call: Call) -> str | None:
+        If that node is another host's by now, that one is told to remove it from there.
+        """
+        for _ in range(self._settings.retries + 1):
+            found = self._node_with(call, spec.uuid)
+            if found is None or found == spec.node_uuid:
+                return
+            LOG.warning("server %s is on node %s still, and has to leave it first", spec.uuid, found)
+            if self._owns(call, found):
+                self._settle(
+                    call, found, partial(self._unprovision, spec.uuid), self._settings.deploy_timeout
+                )
+            else:
+                call.wait(self._settings.poll_interval)
+        raise DriverError(f"the server does not leave node {found}", retry_elsewhere=True)
+
+    def _node_with(self, call: Call, server_uuid: str) -> str | None:
         for _ in range(self._settings.retries):
             self._calls.check(call)
             try:

@@ -19,6 +19,7 @@ class Fleet:
         """When a node was looked at on its own."""
         self._listed: frozenset[str] = frozenset()
         self._owned: frozenset[str] | None = None
+        self._closed = False
 
     def replace(self, records: Iterable[NodeRecord], began: float) -> None:
         """The whole partition, as of `began`. Own nodes that are missing stay: a listing is no proof."""
@@ -56,5 +57,11 @@ class Fleet:
     def owns(self, uuid: str, patience: float) -> bool:
         """Waits a while if it is not known yet what we own: after a start we have to be told."""
         with self._changed:
-            self._changed.wait_for(lambda: self._owned is not None, patience)
+            self._changed.wait_for(lambda: self._owned is not None or self._closed, patience)
             return self._owned is not None and uuid in self._owned
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

@@ -1,0 +1,1 @@
+"""Bare metal with a real Ironic."""

@@ -1,0 +1,163 @@
+"""Bare metal as users and operators meet it: a real Ironic, three agents in two partitions, real clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.integration.ironic.site import FLAVOR, IMAGE, Site, running
+from tests.lab.client.openstack import openstack, order
+from tests.support import rabbitmq
+from tests.support.processes import wait_until
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    try:
+        with running(tmp_path_factory.mktemp("metal")) as made:
+            yield made
+    except rabbitmq.Unavailable as error:
+        pytest.skip(str(error))
+
+
+def of_group(site: Site, group: str) -> set[str]:
+    return {uuid for uuid, node in site.metal.all().items() if node["conductor_group"] == group}
+
+
+def test_each_partition_is_managed_by_its_hosts_and_by_nobody_else(site: Site) -> None:
+    assert site.owned_by("a-1", "a-2") == of_group(site, "a")
+    assert site.owned_by("b-1") == of_group(site, "b")
+
+
+def test_the_client_takes_a_server_through_its_life(site: Site) -> None:
+    clouds = site.cloud.clouds_file(0)
+    command = f"server create --flavor {FLAVOR} --image {IMAGE} --config-drive True life"
+    server = openstack(clouds, "moorage", *command.split())["id"]
+    made = site.wait(server, "ACTIVE")
+    node = made["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+    on_node = site.metal.show(node)
+    assert (on_node["instance_uuid"], on_node["provision_state"]) == (server, "active")
+    assert on_node["power_state"] == "power on"
+    assert on_node["instance_info"]["display_name"] == "life"
+    order(clouds, "moorage", "server", "stop", "life")
+    site.wait(server, "SHUTOFF")
+    assert site.metal.show(node)["power_state"] != "power on"
+    order(clouds, "moorage", "server", "start", "life")
+    site.wait(server, "ACTIVE")
+    for kind in ("SOFT", "HARD"):
+        site.act(server, "reboot", {"type": kind})
+        site.wait(server, "ACTIVE")
+    assert site.metal.show(node)["power_state"] == "power on"
+    site.act(server, "rebuild", {"imageRef": made["image"]["id"]})
+    site.wait(server, "ACTIVE")
+    order(clouds, "moorage", "server", "delete", "--wait", "life")
+    assert site.metal.show(node)["instance_uuid"] is None
+    site.wait_until_free(node)
+    assert site.metal.show(node)["provision_state"] == "available"
+
+
+def test_a_free_node_follows_its_group_and_a_used_one_stays(site: Site) -> None:
+    server = site.boot("stays")
+    used = site.wait(server, "ACTIVE")["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+    owner = site.owners()[used]
+    group, other = ("a", "b") if owner != "b-1" else ("b", "a")
+    free = sorted(of_group(site, group) - {used})[0]
+    for node in (used, free):
+        site.metal.change(node, conductor_group=other)
+    hosts = {"a": ("a-1", "a-2"), "b": ("b-1",)}
+    wait_until(lambda: site.owners().get(free) in hosts[other], "the free node to move", 30)
+    assert site.owners()[used] == owner
+    site.act(server, "reboot", {"type": "HARD"})
+    site.wait(server, "ACTIVE")
+    site.delete(server)
+    wait_until(lambda: site.owners().get(used) in hosts[other], "the freed node to move", 60)
+    for node in (used, free):
+        site.metal.change(node, conductor_group=group)
+    wait_until(lambda: site.owned_by(*hosts[group]) == of_group(site, group), "all to be back", 30)
+    site.wait_until_free(used, free)
+
+
+def test_a_host_that_is_told_of_another_partition_serves_it_at_once(site: Site) -> None:
+    site.serve("a-2", partition_key="b")
+    wait_until(lambda: site.owned_by("a-1") == of_group(site, "a"), "the peer to have it all", 30)
+    assert site.owned_by("a-2", "b-1") == of_group(site, "b")
+    site.serve("a-2", partition_key="no such/group")
+    log = site.cloud.agents["a-2"].log
+    wait_until(lambda: "the changed configuration is refused" in log.read_text(), "the refusal", 20)
+    assert site.owned_by("a-1") == of_group(site, "a")
+    site.serve("a-2", partition_key="a", peer_list="a-1,a-2,nobody")
+    wait_until(lambda: site.owned_by("b-1") == of_group(site, "b"), "the partition to change back", 30)
+    wait_until(lambda: site.owned_by("a-1", "a-2") == of_group(site, "a"), "all to be owned", 30)
+
+
+def test_the_peer_of_a_host_that_died_goes_on_with_its_servers(site: Site) -> None:
+    """The group has four nodes: as many servers have one on each host that owns any."""
+    site.cloud.agents["b-1"].end()
+    wait_until(lambda: "b-1" not in site.cloud.hosts_up(), "the other group to be out of the way", 30)
+    servers = [site.boot(f"survivor-{number}") for number in range(4)]
+    shown = {server: site.wait(server, "ACTIVE") for server in servers}
+    hosts = {server: one["OS-EXT-SRV-ATTR:host"] for server, one in shown.items()}
+    nodes = {server: one["OS-EXT-SRV-ATTR:hypervisor_hostname"] for server, one in shown.items()}
+    victim = hosts[servers[0]]
+    heir = "a-2" if victim == "a-1" else "a-1"
+    before = site.cloud.get_placement(f"/allocations/{servers[0]}")["allocations"]
+    site.cloud.agents[victim].kill()
+    wait_until(lambda: site.owned_by(heir) == of_group(site, "a"), "the peer to take over", 60)
+    for server in servers:
+        assert site.show(server)["OS-EXT-SRV-ATTR:host"] == heir
+        assert site.metal.show(nodes[server])["instance_uuid"] == server
+    after = site.cloud.get_placement(f"/allocations/{servers[0]}")["allocations"]
+    assert {uuid: one["resources"] for uuid, one in after.items()} == {
+        uuid: one["resources"] for uuid, one in before.items()
+    }
+    site.act(servers[0], "reboot", {"type": "HARD"})
+    site.wait(servers[0], "ACTIVE")
+    site.cloud.agents[victim].start()
+    wait_until(lambda: victim in site.cloud.hosts_up(), "it to be back", 30)
+    site.act(servers[0], "reboot", {"type": "HARD"})
+    assert site.wait(servers[0], "ACTIVE")["OS-EXT-SRV-ATTR:host"] == heir
+    site.delete(*servers)
+    site.wait_until_free(*nodes.values())
+    site.cloud.agents["b-1"].start()
+    wait_until(lambda: site.owned_by("b-1") == of_group(site, "b"), "the other group to be back", 30)
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_a_deployment_goes_on_when_its_agent_dies(site: Site, returns: bool) -> None:
+    """The agent itself goes on where it was; or a peer does, or the server goes to another node."""
+    server = site.boot("interrupted")
+    wait_until(lambda: bool(holders(site, server)), "the deployment", 60)
+    victim = site.show(server)["OS-EXT-SRV-ATTR:host"]
+    site.cloud.agents[victim].kill()
+    if returns:
+        site.cloud.agents[victim].start()
+    shown = site.wait(server, "ACTIVE")
+    if not returns:
+        assert shown["OS-EXT-SRV-ATTR:host"] != victim
+        wait_until(lambda: holders(site, server) == [machine(shown)], "the first node to be left", 60)
+        site.cloud.agents[victim].start()
+        wait_until(lambda: victim in site.cloud.hosts_up(), "it to be back", 30)
+    assert holders(site, server) == [machine(shown)]
+    site.delete(server)
+    site.wait_until_free(*site.metal.all())
+
+
+def test_a_node_that_is_no_more_in_ironic_is_no_more_here(site: Site) -> None:
+    node = site.metal.enrol("short-lived", "b")
+    wait_until(lambda: node in site.owned_by("b-1"), "the node to be managed", 30)
+    wait_until(lambda: node in site.cloud.providers(), "its provider", 30)
+    site.metal.provision(node, "manage", "manageable")
+    site.metal.ask("DELETE", f"nodes/{node}")
+    wait_until(lambda: node not in site.owners(), "the node to be forgotten", 30)
+    wait_until(lambda: node not in site.cloud.providers(), "its provider to go", 30)
+
+
+def holders(site: Site, server: str) -> list[str]:
+    """The nodes that have the server, as Ironic says."""
+    return [uuid for uuid, node in site.metal.all().items() if node["instance_uuid"] == server]
+
+
+def machine(shown: dict[str, Any]) -> str:
+    return str(shown["OS-EXT-SRV-ATTR:hypervisor_hostname"])
