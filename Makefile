@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format unit docs conformance chaos bench-placement bench-aggregates bench-boot integration reference lab lock release-note clean
+.PHONY: help up test lint format unit docs conformance chaos bench-placement bench-aggregates bench-boot bench-targeted integration reference lab lock release-note clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -52,6 +52,9 @@ bench-placement: $(VENV)/.test reference  ## side by side with the reference Pla
 
 bench-aggregates: $(VENV)/.test  ## aggregates mirrored in Placement: all hosts at once, and one by one (long)
 	$(BIN)/python -m bench.aggregates $(ARGS)
+
+bench-targeted: $(VENV)/.test  ## a decision for one certain host, beside one for any, in growing fleets
+	$(BIN)/python -m bench.targeted $(ARGS)
 
 bench-boot: $(VENV)/.test  ## servers a second on simulated nodes, embedded and scaled (long)
 	$(BIN)/python -m bench.boot $(ARGS)

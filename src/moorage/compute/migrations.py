@@ -147,6 +147,14 @@ def active_of(connection: Connection, server_ids: Sequence[int]) -> dict[int, Mi
     return {migration.server_id: migration for migration in found}
 
 
+def any_at(connection: Connection, host: str) -> bool:
+    """Whether some server is on its way to a host, or has not left it for good."""
+    query = sa.select(migrations.c.id).where(
+        migrations.c.active, (migrations.c.source_host == host) | (migrations.c.dest_host == host)
+    )
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def find(connection: Connection, server_uuid: str, identity: str) -> Migration | None:
     """One of a server's, by its number or, for clients that have it from a list, its UUID."""
     if identity.isdecimal() and len(identity) < 19:

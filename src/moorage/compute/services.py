@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.compute import migrations
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.core.clock import utcnow
 from moorage.db.tables.compute import nodes, servers, services
@@ -87,6 +88,11 @@ def delete(connection: Connection, service: Service) -> list[str]:
             raise ConflictError(
                 "Unable to delete compute service that is hosting instances. "
                 "Migrate or delete the instances first."
+            )
+        if migrations.any_at(connection, service.host):
+            raise ConflictError(
+                "Unable to delete compute service that has in-progress migrations. "
+                "Complete the migrations or delete the instances first."
             )
     connection.execute(sa.delete(services).where(services.c.id == service.id))
     if service.binary != AGENT:

@@ -178,6 +178,12 @@ def test_the_answer_of_an_older_rebuild_is_shorter(cloud: Cloud, running: str) -
     assert {"user_data", "key_name", "OS-EXT-STS:task_state"}.isdisjoint(answer)
 
 
+def test_a_host_that_a_move_needs_is_not_deleted(cloud: Cloud, running: str) -> None:
+    assert ask(cloud.admin, running, {"migrate": {"host": "host2"}}).status_code == 202
+    (service,) = cloud.admin.get("/os-services?host=host2")["services"]
+    assert "in-progress migrations" in cloud.admin.refused(409, "DELETE", f"/os-services/{service['id']}")
+
+
 def test_resizing_takes_quota_at_once(cloud: Cloud, running: str) -> None:
     before = cloud.usage("red")
     assert ask(cloud.alice, running, {"resize": {"flavorRef": "big"}}).status_code == 202
