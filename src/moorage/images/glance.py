@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from keystoneauth1 import exceptions as keystone_errors
-from openstack.exceptions import SDKException
-from openstack.proxy import Proxy
+from keystoneauth1.adapter import Adapter
 
+from moorage.core import neighbours
 from moorage.images.contract import Image, ImageNotFoundError, ImagesUnavailableError
 
 _OF_GLANCE = frozenset(
@@ -22,16 +22,15 @@ _OF_GLANCE = frozenset(
 
 
 class GlanceImages:
-    def __init__(self, proxy: Proxy) -> None:
-        self._proxy = proxy
+    def __init__(self, adapter: Adapter) -> None:
+        self._adapter = adapter
 
     def find(self, image_id: str, token: str | None = None) -> Image:
         headers = {} if token is None else {"X-Auth-Token": token}
         try:
-            answer = self._proxy.request(
-                f"/images/{image_id}", "GET", headers=headers, raise_exc=False, authenticated=token is None
-            )
-        except (keystone_errors.ClientException, SDKException) as error:
+            path = f"{neighbours.versioned(self._adapter, '/v2')}/images/{image_id}"
+            answer = self._adapter.get(path, headers=headers, raise_exc=False, authenticated=token is None)
+        except keystone_errors.ClientException as error:
             raise ImagesUnavailableError(f"Glance can't be reached: {error}") from error
         if answer.status_code in (400, 403, 404):
             raise ImageNotFoundError(f"Image {image_id} could not be found.")

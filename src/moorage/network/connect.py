@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
-from moorage.core import sdk
+from moorage.core import neighbours
 from moorage.db.database import Database
 from moorage.network.contract import Network
 from moorage.network.neutron import NeutronNetwork
@@ -22,4 +22,4 @@ def connect(conf: cfg.ConfigOpts, database: Database) -> Network:
 
 
 def link(conf: cfg.ConfigOpts) -> NeutronLink:
-    return NeutronLink(sdk.connect(conf, GROUP, "network", conf.network.timeout).network)
+    return NeutronLink(neighbours.adapter(conf, GROUP, "network", conf.network.timeout))

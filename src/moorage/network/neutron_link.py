@@ -7,29 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from keystoneauth1 import exceptions as keystone_errors
-from openstack.exceptions import SDKException
-from openstack.proxy import Proxy
+from keystoneauth1.adapter import Adapter
 from prometheus_client import Counter
 
+from moorage.core import neighbours
 from moorage.network.contract import NetworkDeniedError, NetworkUnavailableError
 
 LOG = logging.getLogger(__name__)
 CALLS = Counter("moorage_neutron_calls_total", "Requests to Neutron.", ["method", "resource"])
 Json = dict[str, Any]
 Query = Sequence[tuple[str, str]]
+_VERSION = "/v2.0"
 _MOST_FILTERS = 40
 """So many values of one filter go into a query: a line of a request has a bound."""
-
-
-_DENIALS = (
-    keystone_errors.AuthPluginException,
-    keystone_errors.BadRequest,
-    keystone_errors.CatalogException,
-    keystone_errors.Forbidden,
-    keystone_errors.NotFound,
-    keystone_errors.Unauthorized,
-)
-"""What a Keystone that is there says to credentials, or to a wish, that are wrong."""
 
 
 class NeutronFault(Exception):
@@ -42,13 +32,13 @@ class NeutronFault(Exception):
 
 
 class NeutronLink:
-    def __init__(self, proxy: Proxy, token: str | None = None) -> None:
-        self._proxy = proxy
+    def __init__(self, adapter: Adapter, token: str | None = None) -> None:
+        self._adapter = adapter
         self._token = token
 
     def as_user(self, token: str | None) -> NeutronLink:
         """The same wire with a user's token, so that Neutron decides what the user may see."""
-        return NeutronLink(self._proxy, token)
+        return NeutronLink(self._adapter, token)
 
     def show(self, resource: str, uuid: str) -> Json:
         found: Json = _only_value(self._send("GET", f"/{resource}/{uuid}"))
@@ -92,17 +82,17 @@ class NeutronLink:
         if self._token is not None:
             sent["X-Auth-Token"] = self._token
         try:
-            answer = self._proxy.request(
-                path,
+            answer = self._adapter.request(
+                f"{neighbours.versioned(self._adapter, _VERSION)}{path}",
                 method,
                 headers=sent,
                 raise_exc=False,
                 authenticated=self._token is None,
                 **options,
             )
-        except _DENIALS as error:
+        except neighbours.DENIALS as error:
             raise NetworkDeniedError(f"Keystone gives no access to Neutron: {error}") from error
-        except (keystone_errors.ClientException, SDKException) as error:
+        except keystone_errors.ClientException as error:
             raise NetworkUnavailableError(f"Neutron can't be reached: {error}") from error
         if answer.status_code < 400:
             return dict(answer.json()) if answer.content else {}
