@@ -62,12 +62,19 @@ class Hosts:
         with self._database.read() as connection:
             return set(connection.execute(query).scalars())
 
+    def address(self, node_uuid: str) -> str | None:
+        """Where a node can be reached, if it says so."""
+        query = sa.select(nodes.c.facts).where(nodes.c.uuid == node_uuid)
+        with self._database.read() as connection:
+            facts = connection.execute(query).scalar_one_or_none() or {}
+        return facts.get("host_ip")
+
     def states(self, node_uuids: Collection[str]) -> dict[str, HostState]:
         """Of the nodes that we know, by UUID."""
         alive_since = utcnow() - self._down_after
         with self._database.read() as connection:
             rows = connection.execute(_STATES, {"uuids": list(node_uuids)}).all()
-            zones = self._aggregates.facts_in(connection).zone_of
+            facts = self._aggregates.facts_in(connection)
         return {
             row.uuid: HostState(
                 host=row.host,
@@ -75,7 +82,8 @@ class Hosts:
                 node_uuid=row.uuid,
                 up=not row.forced_down and row.seen_at is not None and row.seen_at > alive_since,
                 disabled=row.disabled,
-                zone=zones.get(row.host, self._default_zone),
+                zone=facts.zone_of.get(row.host, self._default_zone),
+                aggregates=facts.of_host.get(row.host, frozenset()),
                 hypervisor_type=row.hypervisor_type,
                 supported=_supported(row.facts),
                 servers=row.servers,

@@ -46,6 +46,8 @@ class AggregateFacts:
     """By zone: the aggregates that carry its name."""
     zone_of: Mapping[str, str] = field(default_factory=dict)
     """By host; those that no aggregate gives a zone are missing."""
+    of_host: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """By host: all aggregates that it is in."""
     projects: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """By project: the aggregates that are set apart for it."""
     traits: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -65,6 +67,7 @@ class AggregateFacts:
         return cls(
             zones=_frozen(sorted_out.zones),
             zone_of=sorted_out.zone_of,
+            of_host=_frozen(sorted_out.of_host),
             projects=_frozen(sorted_out.projects),
             traits=sorted_out.traits,
             images=sorted_out.images,
@@ -77,6 +80,7 @@ class _Sorting:
     def __init__(self) -> None:
         self.zones: dict[str, set[str]] = {}
         self.zone_of: dict[str, str] = {}
+        self.of_host: dict[str, set[str]] = {}
         self.projects: dict[str, set[str]] = {}
         self.traits: dict[str, frozenset[str]] = {}
         self.images: dict[str, dict[str, frozenset[str]]] = {}
@@ -85,6 +89,8 @@ class _Sorting:
 
     def take(self, aggregate: Grouped) -> None:
         uuid, metadata = aggregate.uuid, aggregate.metadata
+        for host in aggregate.hosts:
+            self.of_host.setdefault(host, set()).add(uuid)
         zone = metadata.get(ZONE)
         if zone:
             self.zones.setdefault(zone, set()).add(uuid)

@@ -15,6 +15,8 @@ class HostState:
     up: bool = True
     disabled: bool = False
     zone: str | None = None
+    aggregates: frozenset[str] = frozenset()
+    """Those that the host is in, by our own books."""
     cell: str = ""
     """Where the host's addresses come from."""
     hypervisor_type: str = ""

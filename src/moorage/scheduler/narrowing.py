@@ -41,6 +41,11 @@ class Narrowing(msgspec.Struct, frozen=True):
     def is_inside(self) -> bool:
         return not self.member_of.startswith("!")
 
+    def admits(self, aggregates: frozenset[str]) -> bool:
+        """Whether a host that is in these may have the server."""
+        named = self.member_of.removeprefix("!").removeprefix("in:").split(",")
+        return aggregates.isdisjoint(named) != self.is_inside()
+
 
 _WORDS = {
     By.ZONE: "the availability zone '{subject}'",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from moorage.scheduler.aggregates import AggregateFacts
 from moorage.scheduler.filters.affinity import AffinityFilter
+from moorage.scheduler.filters.aggregates import AggregatesFilter
 from moorage.scheduler.filters.anti_affinity import AntiAffinityFilter
 from moorage.scheduler.filters.contract import Filter
 from moorage.scheduler.filters.different_host import DifferentHostFilter
@@ -73,6 +74,7 @@ class Settings:
             RequestedHostFilter(),
             LeavingFilter(),
             ServiceFilter(),
+            AggregatesFilter(),
             *bound,
             AffinityFilter(),
             AntiAffinityFilter(),

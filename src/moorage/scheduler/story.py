@@ -21,6 +21,7 @@ _COUNTED = {
     Kind.OTHER_CELL: "are in another cell",
     Kind.HOST_DOWN: "are down",
     Kind.HOST_DISABLED: "are disabled",
+    Kind.AGGREGATES_CHANGED: "were put into other aggregates just now",
     Kind.TOO_MANY_SERVERS: "have as many servers as are allowed",
     Kind.NOT_WITH_THE_GROUP: "are not where the members of its affinity group are",
     Kind.TOO_MANY_OF_THE_GROUP: "have members of its anti-affinity group already",

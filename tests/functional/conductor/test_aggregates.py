@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from moorage.placement.client.contract import ProviderAggregates
 from moorage.placement.client.local import LocalPlacement
 from moorage.scheduler.story import story
 from moorage.scheduler.trace import Trace
@@ -94,6 +95,18 @@ def test_projects_stay_in_their_aggregates_and_others_out(yard: Make) -> None:
     assert hosts_of(cloud, cloud.boot(count=3)) == {"fake-1"}
     set_metadata(cloud, number, filter_tenant_id="somebody")
     assert hosts_of(cloud, cloud.boot(count=4)) == {"fake-2", "fake-3"}
+
+
+def test_hosts_stay_set_apart_while_placement_does_not_know_it(yard: Make) -> None:
+    cloud = yard(hosts=2, **{"fake.vcpus": 8})
+    aggregate(cloud, "theirs", "fake-1", filter_tenant_id="somebody")
+    placement = LocalPlacement(cloud.placement)
+    nodes = [one["id"] for one in cloud.get("/v2.1/os-hypervisors")["hypervisors"]]
+    found = placement.aggregates(nodes).values()
+    assert sum(bool(one.aggregates) for one in found) == 1
+    lost = [ProviderAggregates(one.uuid, one.generation, frozenset()) for one in found]
+    assert placement.set_aggregates(lost) == {}
+    assert hosts_of(cloud, cloud.boot(count=4)) == {"fake-2"}
 
 
 def test_a_project_without_hosts_may_be_refused(yard: Make) -> None:

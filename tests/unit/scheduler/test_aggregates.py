@@ -30,6 +30,7 @@ def test_zones_are_aggregates_and_their_hosts() -> None:
     )
     assert found.zones == {"east": frozenset({"a", "b"})}
     assert found.zone_of == {"h1": "east", "h2": "east"}
+    assert found.of_host == {"h1": {"a", "c"}, "h2": {"b"}, "h3": {"c"}}
 
 
 def test_projects_may_be_listed_and_keys_may_go_on() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from moorage.scheduler.filters.affinity import AffinityFilter
+from moorage.scheduler.filters.aggregates import AggregatesFilter
 from moorage.scheduler.filters.anti_affinity import AntiAffinityFilter
 from moorage.scheduler.filters.contract import Filter, Kind, Reason
 from moorage.scheduler.filters.different_host import DifferentHostFilter
@@ -18,6 +19,7 @@ from moorage.scheduler.filters.service import ServiceFilter
 from moorage.scheduler.filters.tried import TriedFilter
 from moorage.scheduler.hints import with_neighbours
 from moorage.scheduler.hosts import HostState
+from moorage.scheduler.narrowing import By
 from moorage.scheduler.request import Request
 from moorage.scheduler.server_group import GroupPolicy, ServerGroup
 from tests.unit.scheduler.clouds import host, request, uuid
@@ -137,3 +139,13 @@ def test_every_reason_is_a_sentence(named: Kind) -> None:
     said = str(Reason(named, "x86_64", count=2, most=1))
     assert said
     assert "{" not in said
+
+
+def test_aggregates_are_looked_at_again_by_our_own_books() -> None:
+    east, closed = frozenset({uuid(101), uuid(102)}), frozenset({uuid(103)})
+    asked = request().inside(east, By.ZONE, "east").outside(closed, By.OTHER_PROJECTS)
+    check = AggregatesFilter()
+    assert not check.applies(request())
+    assert kind(check, host(1, aggregates=frozenset({uuid(102), uuid(104)})), asked) is None
+    for wrong in (frozenset(), frozenset({uuid(104)}), frozenset({uuid(101), uuid(103)})):
+        assert kind(check, host(1, aggregates=wrong), asked) is Kind.AGGREGATES_CHANGED

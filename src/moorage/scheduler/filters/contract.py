@@ -21,6 +21,7 @@ class Kind(StrEnum):
     OTHER_CELL = "other_cell"
     HOST_DOWN = "host_down"
     HOST_DISABLED = "host_disabled"
+    AGGREGATES_CHANGED = "aggregates_changed"
     TOO_MANY_SERVERS = "too_many_servers"
     NOT_WITH_THE_GROUP = "not_with_the_group"
     TOO_MANY_OF_THE_GROUP = "too_many_of_the_group"
@@ -50,6 +51,7 @@ _SENTENCES = {
     Kind.OTHER_CELL: "it is in another cell than the server, which has its addresses in {subject}",
     Kind.HOST_DOWN: "its compute service is down",
     Kind.HOST_DISABLED: "its compute service is disabled",
+    Kind.AGGREGATES_CHANGED: "its aggregates have changed, and Placement does not know it yet",
     Kind.TOO_MANY_SERVERS: "it has {count} servers, {most} are allowed",
     Kind.NOT_WITH_THE_GROUP: "the members of the affinity group are elsewhere",
     Kind.TOO_MANY_OF_THE_GROUP: "it has {count} members of the anti-affinity group, {most} are allowed",

@@ -1,0 +1,21 @@
+"""A host must be in and out of the aggregates that prefilters chose: Placement's mirror may lag behind."""
+
+from __future__ import annotations
+
+from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.request import Request
+
+_CHANGED = Reason(Kind.AGGREGATES_CHANGED)
+
+
+class AggregatesFilter:
+    name = "aggregates"
+
+    def applies(self, request: Request) -> bool:
+        return bool(request.narrowings)
+
+    def objection(self, host: HostState, request: Request) -> Reason | None:
+        if all(narrowing.admits(host.aggregates) for narrowing in request.narrowings):
+            return None
+        return _CHANGED
