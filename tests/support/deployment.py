@@ -28,7 +28,14 @@ from moorage.drivers.fake_servers import FakeServer
 from tests.support import moorage, postgres, rabbitmq
 from tests.support.moorage import PROGRAMS
 from tests.support.postgres import Postgres
-from tests.support.processes import Service, free_port, port_is_open, start_service, wait_until
+from tests.support.processes import (
+    NotReadyError,
+    Service,
+    free_port,
+    port_is_open,
+    start_service,
+    wait_until,
+)
 from tests.support.profiles import Settings, ini
 from tests.support.rabbitmq import RabbitMQ
 
@@ -188,13 +195,19 @@ class Deployment:
         self._seed()
         for part in self.parts:
             part.start(wait=False)
-        for server in (self.placement, *self.apis):
-            wait_until(lambda server=server: port_is_open(server.port), server.name, 120)  # type: ignore[misc]
+        wait_until(self._all_listen, "the APIs", 120)
         self._make_flavors()
         images = self.get("/image/v2/images")["images"]
         self.image_id = next(image["id"] for image in images if image["name"] == IMAGE)
         wait_until(lambda: self.hosts_up() == set(self.agents), "all hosts to be up", 120)
         wait_until(lambda: len(self.providers()) == self.shape.nodes, "all nodes in Placement", 60)
+
+    def _all_listen(self) -> bool:
+        """Raises if a part has ended: then it is in vain to wait."""
+        dead = [part.name for part in self.parts if part.ended_by_itself]
+        if dead:
+            raise NotReadyError(f"ended: {', '.join(dead)}\n{self.logs()}")
+        return all(port_is_open(server.port) for server in (self.placement, *self.apis))
 
     def stop(self) -> None:
         for part in self.parts:
