@@ -115,11 +115,9 @@ class NeutronNetwork:
         return [self._bind_port(binding, record) for record in binding.ports]
 
     def _bind_port(self, binding: Binding, record: PortRecord) -> PortRecord:
-        values: Json = {
-            "binding:host_id": binding.host,
-            "device_id": binding.server_uuid,
-            "device_owner": f"compute:{binding.zone}",
-        }
+        values: Json = {"binding:host_id": binding.host, "device_id": binding.server_uuid}
+        if binding.zone:
+            values["device_owner"] = f"compute:{binding.zone}"
         allocation = {
             group.id: binding.providers[group.suffix][0]
             for group in record.needs.groups
@@ -255,6 +253,8 @@ class NeutronNetwork:
                 return work(item)
             except NetworkError as error:
                 return error
+            except NeutronFault as fault:
+                return neutron_faults.of_request(fault)
 
         if len(items) == 1:
             return [outcome(items[0])]

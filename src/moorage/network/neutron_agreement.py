@@ -27,7 +27,7 @@ class Agreement:
                 self._check_port(wish["port"])
         made = [wish for wish in wishes if not wish.get("port")]
         self._check_networks(made)
-        groups = [self._security_group(name) for name in security_groups if name != "default"]
+        groups = self._security_groups(security_groups) if made else []
         if made:
             self._check_quota(len(made) * count)
         return Agreed(wishes, groups)
@@ -92,8 +92,14 @@ class Agreement:
         if self._link.find("ports", filters):
             raise NetworkError(f"Fixed IP address {address} is already in use on network {network_id}.")
 
-    def _security_group(self, name: str) -> str:
+    def _security_groups(self, names: Sequence[str]) -> list[str]:
+        """Neutron gives a port the default group by itself, unless others are named."""
+        if set(names) <= {"default"}:
+            return []
         own = self._link.find("security-groups", [("project_id", self._project_id)])
+        return [self._security_group(name, own) for name in names]
+
+    def _security_group(self, name: str, own: Sequence[Json]) -> str:
         for key in ("id", "name"):
             found = [group["id"] for group in own if group[key] == name]
             if len(found) > 1:
