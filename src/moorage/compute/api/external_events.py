@@ -31,11 +31,10 @@ def create(service: ComputeService, call: Call) -> Reply:
         if event["code"] == 200:
             _take(service, call, event)
         event["status"] = "completed" if event["code"] == 200 else "failed"
-    service.wake()
     changed = {event["server_uuid"] for event in events if _is_about_ports(event)}
     if changed:
         service.database.transact(lambda connection: _pass_on(connection, sorted(changed)))
-        service.wake()
+    service.wake()
     mixed = any(event["code"] != 200 for event in events)
     return Reply(207 if mixed else 200, {"events": events})
 
