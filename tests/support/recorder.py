@@ -25,5 +25,13 @@ class Recorder:
         self.queries.append(tuple(query))
         return self._inner.candidates(query)
 
+    def unbounded(self) -> list[Query]:
+        """Questions that a whole cloud would be the answer to."""
+        return [
+            query
+            for query in self.queries
+            if not any(name == "limit" or name.startswith("in_tree") for name, _ in query)
+        ]
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)

@@ -46,7 +46,15 @@ class Ask:
         return any(service.is_up(self.down_time) for service in found)
 
 
-def resize(ask: Ask, flavor: Flavor, limits: Limits, disk_config: str | None = None) -> None:
+@dataclass(frozen=True)
+class Bounds:
+    """The quotas of a server's project, and those of its user's own."""
+
+    project: Limits
+    user: Limits
+
+
+def resize(ask: Ask, flavor: Flavor, bounds: Bounds, disk_config: str | None = None) -> None:
     """To another flavor, on another host."""
     server = ask.server
     require_state(server, "resize", _MOVABLE)
@@ -59,7 +67,7 @@ def resize(ask: Ask, flavor: Flavor, limits: Limits, disk_config: str | None = N
             "Server disk was unable to be resized because: Resize to zero disk flavor is not allowed."
         )
     _require_room_for_image(server, flavor)
-    reserved = reserve(ask, server.flavor, wanted, limits)
+    reserved = reserve(ask, server.flavor, wanted, bounds)
     if disk_config is not None:
         request = {**server.request, "disk_config": disk_config}
         servers.update(ask.connection, server.id, request=request)
@@ -112,12 +120,15 @@ def evacuate(ask: Ask, host: str | None, *, stopped: bool) -> None:
     _start(ask, "evacuate", "evacuate", TaskState.REBUILDING, move)
 
 
-def reserve(ask: Ask, before: Mapping[str, Any], after: Mapping[str, Any], limits: Limits) -> dict[str, int]:
+def reserve(ask: Ask, before: Mapping[str, Any], after: Mapping[str, Any], bounds: Bounds) -> dict[str, int]:
     """Take now what a larger flavor will use, so that nobody else gets it meanwhile."""
     more = usage.growth(before, after)
     if any(more.values()):
-        project_id = ask.server.project_id
-        Room(limits, usage.lock(ask.connection, project_id)).grant(more, 1, 1)
+        project_id, user_id = ask.server.project_id, ask.server.user_id
+        Room(bounds.project, usage.lock(ask.connection, project_id)).grant(more, 1, 1)
+        if bounds.user:
+            used = usage.used_by(ask.connection, project_id, user_id)
+            Room({**bounds.project, **bounds.user}, used).grant(more, 1, 1)
         usage.add(ask.connection, project_id, more)
     return more
 

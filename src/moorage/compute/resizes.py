@@ -8,8 +8,7 @@ from moorage.compute import actions, migrations, servers
 from moorage.compute.errors import ComputeError
 from moorage.compute.lifecycle import require_state
 from moorage.compute.migrations import Migration, Status
-from moorage.compute.moves import Ask, reserve
-from moorage.compute.quotas import Limits
+from moorage.compute.moves import Ask, Bounds, reserve
 from moorage.compute.server_errors import ServiceUnavailable
 from moorage.compute.states import TaskState, VmState
 from moorage.conductor import ledger
@@ -27,11 +26,11 @@ def confirm(ask: Ask) -> None:
     _decide(ask, "confirmResize", "confirm_resize", TaskState.RESIZE_CONFIRMING, move)
 
 
-def revert(ask: Ask, limits: Limits) -> None:
+def revert(ask: Ask, bounds: Bounds) -> None:
     """Back to where it was, and what; going back to a larger flavor needs the quota for it."""
     require_state(ask.server, "revertResize", (VmState.RESIZED,))
     migration = _arrived(ask)
-    reserved = reserve(ask, ask.server.flavor, migration.old_flavor, limits)
+    reserved = reserve(ask, ask.server.flavor, migration.old_flavor, bounds)
     migrations.change(ask.connection, migration.id, Status.REVERTING, reserved=reserved)
     move = msgspec.structs.replace(Move.from_migration(migration), reserved=reserved)
     _decide(ask, "revertResize", "revert_resize", TaskState.RESIZE_REVERTING, move)

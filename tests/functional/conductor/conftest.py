@@ -54,8 +54,10 @@ class Yard:
         wait_until(lambda: self.providers() == nodes, "the inventories", 30)
 
     def stop(self) -> None:
+        """Whatever a test was about: nobody may have asked for the whole cloud."""
         self.cloud.stop()
         self.placement.stop()
+        assert self.asked.unbounded() == []
 
     def get(self, path: str) -> Any:
         reply = self.api.simulate_get(path)

@@ -11,8 +11,7 @@ from moorage.compute.api.passwords import password
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.errors import ComputeError
 from moorage.compute.flavors import FlavorNotFound
-from moorage.compute.moves import Ask
-from moorage.compute.quotas import Limits
+from moorage.compute.moves import Ask, Bounds
 from moorage.http.reply import Reply, empty, no_content
 
 MIGRATE = f"{RULE}os-migrate-server:migrate"
@@ -25,9 +24,9 @@ def ask_of(asked: Asked) -> Ask:
     return Ask(asked.connection, asked.server, asked.origin, asked.service.settings.service_down_time)
 
 
-def _limits(asked: Asked) -> Limits:
-    configured = asked.service.settings.quotas
-    return quotas.of_project(asked.connection, configured, asked.server.project_id)
+def _bounds(asked: Asked) -> Bounds:
+    server, configured = asked.server, asked.service.settings.quotas
+    return Bounds(*quotas.in_force(asked.connection, configured, server.project_id, server.user_id))
 
 
 def resize(asked: Asked) -> None:
@@ -37,7 +36,7 @@ def resize(asked: Asked) -> None:
         flavor = flavors.find(asked.connection, flavorid, visible_to=visible_to)
     except FlavorNotFound as error:
         raise ComputeError(str(error)) from error
-    moves.resize(ask_of(asked), flavor, _limits(asked), asked.argument.get("OS-DCF:diskConfig"))
+    moves.resize(ask_of(asked), flavor, _bounds(asked), asked.argument.get("OS-DCF:diskConfig"))
 
 
 def confirm_resize(asked: Asked) -> Reply:
@@ -46,7 +45,7 @@ def confirm_resize(asked: Asked) -> Reply:
 
 
 def revert_resize(asked: Asked) -> None:
-    resizes.revert(ask_of(asked), _limits(asked))
+    resizes.revert(ask_of(asked), _bounds(asked))
 
 
 def _migration_host(asked_version: tuple[int, int], argument: Any) -> str | None:

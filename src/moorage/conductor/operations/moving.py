@@ -274,12 +274,11 @@ class Moving:
         """Say in the migration how far it is, and where it goes."""
         columns: dict[str, Any] = {}
         if end is not None:
-            address = work.data["placed"].get("address")
             columns = {
                 "dest_host": end.host,
                 "dest_node": end.node,
                 "dest_node_uuid": end.node_uuid,
-                "dest_address": address,
+                "dest_address": self._tools.hosts.address(end.node_uuid),
             }
         migration_id = Move.of(work).migration_id
         work.writes.append(lambda connection: migrations.change(connection, migration_id, status, **columns))

@@ -39,5 +39,5 @@ migrations = sa.Table(
 )
 """While a migration is `active`, its UUID may hold the source's allocations in Placement, and both of its
 hosts may have the server. `old_state` is what the server was before, and becomes again if the move fails.
-`reserved` is the quota that a larger flavor has taken in advance. `wish` is what an administrator has asked of
-a live migration meanwhile: to abort it, or to hurry."""
+`reserved` is the quota that a larger flavor has taken in advance. `wish` is what an administrator has asked
+of a live migration meanwhile: to abort it, or to hurry."""

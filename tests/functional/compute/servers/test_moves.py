@@ -178,6 +178,14 @@ def test_the_answer_of_an_older_rebuild_is_shorter(cloud: Cloud, running: str) -
     assert {"user_data", "key_name", "OS-EXT-STS:task_state"}.isdisjoint(answer)
 
 
+def test_resizing_keeps_to_the_quotas_of_the_user(cloud: Cloud, running: str) -> None:
+    body = {"quota_set": {"cores": 3}}
+    assert cloud.admin.call("PUT", "/os-quota-sets/red?user_id=alice", body).status_code == 200
+    refusal = ask(cloud.alice, running, {"resize": {"flavorRef": "big"}})
+    assert "Quota exceeded for cores" in sentence(refusal, 403)
+    assert cloud.server(running).task_state is None
+
+
 def test_a_host_that_a_move_needs_is_not_deleted(cloud: Cloud, running: str) -> None:
     assert ask(cloud.admin, running, {"migrate": {"host": "host2"}}).status_code == 202
     (service,) = cloud.admin.get("/os-services?host=host2")["services"]
