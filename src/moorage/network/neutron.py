@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import msgspec
+from prometheus_client import Histogram
 
 from moorage.network import neutron_faults
 from moorage.network.atlas import Atlas
@@ -33,6 +34,12 @@ from moorage.network.contract import (
 from moorage.network.neutron_agreement import Agreement
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
+SECONDS = Histogram(
+    "moorage_network_phase_seconds",
+    "Time to prepare or bind the ports of a batch of servers.",
+    ["phase"],
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
+)
 T = TypeVar("T")
 _FAILED = "binding_failed"
 _TAKE_TRIES = 3
@@ -55,8 +62,9 @@ class NeutronNetwork:
 
     def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
         wanting = [order for order in orders if order.networks != "none"]
-        existing = self._ports_of([order.server_uuid for order in wanting])
-        return self._each(orders, lambda order: self._prepared(order, existing[order.server_uuid]))
+        with SECONDS.labels("prepare").time():
+            existing = self._ports_of([order.server_uuid for order in wanting])
+            return self._each(orders, lambda order: self._prepared(order, existing[order.server_uuid]))
 
     def _prepared(self, order: Order, existing: Sequence[Json]) -> list[PortRecord]:
         wishes = self._wishes(order)
@@ -109,7 +117,8 @@ class NeutronNetwork:
     # ------------------------------------------------------------ phase 2
 
     def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
-        return self._each(bindings, self._bound)
+        with SECONDS.labels("bind").time():
+            return self._each(bindings, self._bound)
 
     def _bound(self, binding: Binding) -> list[PortRecord]:
         return [self._bind_port(binding, record) for record in binding.ports]

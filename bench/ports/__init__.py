@@ -1,0 +1,1 @@
+"""Neutron calls of a boot, and the time of both phases."""

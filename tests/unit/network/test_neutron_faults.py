@@ -1,0 +1,53 @@
+"""What Neutron's refusals mean: for this host, for any host, and in an API's words."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.network import neutron_faults
+from moorage.network.contract import Fault
+from moorage.network.neutron_link import NeutronFault
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "IpAddressGenerationFailure",
+        "HostNotConnectedToAnySegment",
+        "HostConnectedToMultipleSegments",
+        "HostNotCompatibleWithFixedIps",
+    ],
+)
+def test_what_is_wrong_with_a_host_is_tried_elsewhere(kind: str) -> None:
+    error = neutron_faults.of_binding(NeutronFault(409, kind, "as Neutron says."), "host-7")
+    assert error.retry_elsewhere
+    assert "host-7" in str(error)
+    assert "as Neutron says." in str(error)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "whose", "words"),
+    [
+        (409, "OverQuota", Fault.FORBIDDEN, "Maximum number of ports exceeded"),
+        (409, "IpAddressGenerationFailure", Fault.BAD_REQUEST, "No more IP addresses"),
+        (409, "IpAddressAlreadyAllocated", Fault.BAD_REQUEST, "already in use"),
+        (400, "InvalidIpForNetwork", Fault.BAD_REQUEST, "not of the network"),
+        (409, "MacAddressInUse", Fault.CONFLICT, "MAC address"),
+        (404, "NetworkNotFound", Fault.BAD_REQUEST, "network could not be found"),
+        (404, "PortNotFound", Fault.BAD_REQUEST, "port could not be found"),
+        (404, "SecurityGroupNotFound", Fault.BAD_REQUEST, "security group could not be found"),
+        (403, "PolicyNotAuthorized", Fault.FORBIDDEN, "does not allow"),
+        (401, "", Fault.FORBIDDEN, "does not allow"),
+        (409, "SomethingNew", Fault.CONFLICT, "Neutron refuses"),
+        (400, "SomethingNew", Fault.BAD_REQUEST, "Neutron refuses"),
+    ],
+)
+def test_what_no_host_can_mend_is_told_to_the_user(status: int, kind: str, whose: Fault, words: str) -> None:
+    error = neutron_faults.of_request(NeutronFault(status, kind, "as Neutron says."))
+    assert (error.fault, error.retry_elsewhere) == (whose, False)
+    assert words in str(error)
+
+
+def test_a_binding_that_fails_for_another_reason_is_no_host_s_fault() -> None:
+    error = neutron_faults.of_binding(NeutronFault(404, "PortNotFound", "gone."), "host-7")
+    assert not error.retry_elsewhere
