@@ -5,6 +5,7 @@ from __future__ import annotations
 from moorage.cli.capacity import capacity
 from moorage.cli.errors import Commands
 from moorage.cli.explain import explain
+from moorage.cli.ironic import ring
 from moorage.cli.plan import plan
 from moorage.cli.up import up
 from moorage.cli.why import why
@@ -13,6 +14,7 @@ commands = Commands(help="A compute control plane that speaks the OpenStack APIs
 commands.command()(up)
 commands.command()(explain)
 commands.command()(plan)
+commands.command()(ring)
 
 placement = Commands(
     help='Ask a running Placement service.\n\nExample: moorage placement why "resources=VCPU:4"'

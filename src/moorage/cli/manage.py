@@ -9,6 +9,7 @@ import typer
 
 from moorage.cli import seeding, settings, sync_aggregates
 from moorage.cli.errors import Commands
+from moorage.cli.ironic import ironic
 from moorage.cli.options import ConfigFiles, Json
 from moorage.cli.workers import require_current_schema
 from moorage.db import engine, migrate
@@ -20,6 +21,7 @@ commands = Commands(
 database = Commands(help="The database's schema.\n\nExample: moorage-manage db version --json")
 commands.add_typer(database, name="db")
 commands.add_typer(sync_aggregates.placement, name="placement")
+commands.add_typer(ironic, name="ironic")
 
 
 @commands.callback()

@@ -6,6 +6,7 @@ twice, or have somebody die in between.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -24,6 +25,7 @@ from moorage.drivers.contract import Node, SharedNode
 from moorage.drivers.ironic.partition import share
 
 DOWN_AFTER = timedelta(seconds=60)
+_NODES = uuid.UUID("0d6f5b9c-3c0e-4a55-8f0c-6c1c2b1f7a10")
 
 
 class Machines:
@@ -63,7 +65,8 @@ class View:
         self.kept = set(node_uuids)
 
     def _shared(self, uuid: str) -> SharedNode:
-        return SharedNode(Node(uuid, uuid, "test", {}), free=uuid not in self._machines.server)
+        facts = {"conductor_group": self._machines.group[uuid], "shard": "", "ironic_name": "test"}
+        return SharedNode(Node(uuid, uuid, "test", {}, [], facts), free=uuid not in self._machines.server)
 
 
 class Agent:
@@ -91,7 +94,8 @@ class SharedFleet:
         """What each host has yet to be told."""
 
     def add_nodes(self, group: str, count: int) -> list[str]:
-        made = [uuids.generate() for _ in range(count)]
+        # The same in every run, so that hashing gives the same shares.
+        made = [str(uuid.uuid5(_NODES, f"{group}-{number}")) for number in range(count)]
         self.machines.group |= dict.fromkeys(made, group)
         return made
 

@@ -82,7 +82,7 @@ def test_a_free_node_follows_its_group_and_a_used_one_stays(site: Site) -> None:
 def test_a_host_that_is_told_of_another_partition_serves_it_at_once(site: Site) -> None:
     site.serve("a-2", partition_key="b")
     wait_until(lambda: site.owned_by("a-1") == of_group(site, "a"), "the peer to have it all", 30)
-    assert site.owned_by("a-2", "b-1") == of_group(site, "b")
+    wait_until(lambda: site.owned_by("a-2", "b-1") == of_group(site, "b"), "the other group to be shared", 30)
     site.serve("a-2", partition_key="no such/group")
     log = site.cloud.agents["a-2"].log
     wait_until(lambda: "the changed configuration is refused" in log.read_text(), "the refusal", 20)

@@ -1,0 +1,113 @@
+"""`moorage-manage ironic` and `moorage ring`, on a fleet whose hosts share their nodes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.db import engine
+from moorage.db.database import Database
+from tests.functional.conductor.shared_fleet import SharedFleet
+from tests.support import moorage
+
+
+class Site:
+    def __init__(self, config: Path, fleet: SharedFleet) -> None:
+        self._config = config
+        self.fleet = fleet
+
+    def manage(self, *arguments: str) -> str:
+        return self._run("moorage-manage", "--config-file", str(self._config), "ironic", *arguments)
+
+    def ring(self, *arguments: str) -> str:
+        return self._run("moorage", "ring", "--config-file", str(self._config), *arguments)
+
+    def refused(self, *arguments: str) -> str:
+        with pytest.raises(subprocess.CalledProcessError) as error:
+            self.manage(*arguments)
+        assert "Traceback" not in error.value.stderr
+        return str(error.value.stderr)
+
+    def _run(self, program: str, *arguments: str) -> str:
+        command = [str(moorage.PROGRAMS / program), *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+
+
+@pytest.fixture
+def site(tmp_path: Path, database_url: str) -> Iterator[Site]:
+    """Two hosts with eight nodes, one of which carries a server; another group with a host and two nodes."""
+    config = moorage.configure(tmp_path, database_url)
+    moorage.sync_database(config)
+    connected = engine.connect(database_url)
+    fleet = SharedFleet(Database(connected))
+    fleet.add_nodes("a", 8)
+    fleet.add_nodes("b", 2)
+    for host, group in (("a-1", "a"), ("a-2", "a"), ("b-1", "b")):
+        fleet.start(host, group, failover=False)
+    fleet.settle()
+    yield Site(config, fleet)
+    connected.dispose()
+
+
+def of_host(site: Site, host: str) -> list[str]:
+    return sorted(node for node, owner in site.fleet.owners().items() if owner == host)
+
+
+def test_owners_are_listed_with_their_epochs_and_servers(site: Site) -> None:
+    node = of_host(site, "a-1")[0]
+    server = site.fleet.place(node)
+    listed: list[dict[str, Any]] = json.loads(site.manage("list-owners", "--json"))
+    assert {one["uuid"]: one["host"] for one in listed} == site.fleet.owners()
+    assert {one["uuid"]: one["epoch"] for one in listed} == site.fleet.epochs()
+    assert {one["uuid"]: one["server"] for one in listed if one["server"]} == {node: server}
+    assert node in site.manage("list-owners")
+
+
+def test_a_preview_tells_what_the_hosts_that_live_will_do(site: Site) -> None:
+    assert json.loads(site.manage("rebalance", "--preview", "--json")) == []
+    assert "nothing will move" in site.manage("rebalance", "--preview")
+    lost = of_host(site, "a-1")
+    site.fleet.kill("a-1")
+    moves = json.loads(site.manage("rebalance", "--preview", "--json"))
+    assert [(move["node"], move["from"], move["to"]) for move in moves] == [
+        (node, "a-1", "a-2") for node in lost
+    ]
+    site.fleet.settle()
+    assert set(of_host(site, "a-2")) > set(lost)
+    assert "--preview" in site.refused("rebalance")
+
+
+def test_a_node_with_its_server_is_moved_from_a_host_that_is_down(site: Site) -> None:
+    node = of_host(site, "a-1")[0]
+    site.fleet.place(node)
+    assert "is up" in site.refused("move-node", node, "a-2")
+    site.fleet.kill("a-1")
+    site.fleet.settle()
+    assert site.fleet.owners()[node] == "a-1", "without failover it stays"
+    assert "not up" in site.refused("move-node", node, "nobody")
+    assert "no node" in site.refused("move-node", "6f0c2f2e-6c5f-4f0a-9d51-0a4b7f1c2d3e", "a-2")
+    site.manage("move-node", node, "a-2")
+    site.fleet.settle()
+    assert site.fleet.owners()[node] == "a-2"
+    assert site.fleet.server_hosts() == {node: "a-2"}
+    assert node in site.fleet.agents["a-2"].owned()
+    site.fleet.start("a-1", "a", failover=False)
+    site.fleet.settle()
+    assert node not in site.fleet.agents["a-1"].owned()
+
+
+def test_the_ring_shows_shares_and_what_a_change_would_move(site: Site) -> None:
+    drawn = site.ring()
+    assert "group a: 8 nodes" in drawn
+    assert "group b: 2 nodes" in drawn
+    a, b = json.loads(site.ring("--without", "a-1", "--json"))
+    assert {move["node"] for move in a["moves"]} == set(of_host(site, "a-1"))
+    assert {move["to"] for move in a["moves"]} == {"a-2"}
+    assert b["moves"] == []
+    assert "a-1 → a-2" in site.ring("--without", "a-1")
+    assert "would move" in site.ring("--with", "a-3")
