@@ -6,7 +6,7 @@ with. `test_targets_with_the_reference.py` runs them with the reference Placemen
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,17 @@ OPTIONS: dict[str, object] = {
 
 
 @pytest.fixture
-def crowded(yard: Callable[..., Yard], tmp_path: Path) -> Make:
+def crowded(sqlite_url: str, tmp_path: Path) -> Iterator[Make]:
     """Hosts of which nobody would be found among the first that Placement names."""
+    made: list[Yard] = []
 
     def make(hosts: int = 4, **options: object) -> Harbour:
-        return Harbour(yard(hosts=hosts, **{**OPTIONS, **options}), tmp_path)
+        made.append(Yard(sqlite_url, tmp_path / "agents", hosts, **{**OPTIONS, **options}))
+        return Harbour(made[-1], tmp_path)
 
-    return make
+    yield make
+    for one in made:
+        one.stop()
 
 
 @pytest.mark.parametrize(
@@ -146,6 +150,18 @@ def test_a_target_that_is_full_down_or_disabled_is_told_with_the_reason(
         assert words in error.lower()
         assert place.traces(uuid)[-1]["trace"]["chosen"] is None
     assert set(place.held(uuid)) == {"fake-1"}
+
+
+def test_a_new_server_is_told_why_it_can_not_have_the_host_asked_for(crowded: Make) -> None:
+    place = crowded(hosts=3)
+    place.running_many(4, host="fake-1")
+    place.set_service("fake-2", status="disabled")
+    place.die("fake-3")
+    for host, words in (("fake-1", "vcpu: needs 1"), ("fake-2", "disabled"), ("fake-3", "down")):
+        (server,) = place.cloud.await_status(place.cloud.boot(host=host), "ERROR")
+        assert "No valid host was found" in server["fault"]["message"]
+        assert words in server["fault"]["message"].lower()
+        assert place.traces(server["id"])
 
 
 def test_a_host_of_many_nodes_is_asked_for_a_few_of_them(crowded: Make) -> None:
