@@ -84,6 +84,8 @@ class PortRecord(msgspec.Struct):
     profile: dict[str, Any] = {}
     """The binding profile that it came with."""
     tag: str | None = None
+    expected: str = ""
+    """The host where it has a second binding, because the server is about to go there while it runs."""
 
 
 class Asker(msgspec.Struct, frozen=True):
@@ -181,6 +183,12 @@ class Network(Protocol):
 
     def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
         """Phase 2, after scheduling: each on its own merits, answered in their order."""
+
+    def expect(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
+        """A second binding, without traffic yet, where a running server is about to go.
+
+        To bind there later makes it the only one; to bind where the server was takes it back.
+        """
 
     def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
         """Undo phase 2: another host will be tried."""

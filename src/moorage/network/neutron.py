@@ -123,17 +123,28 @@ class NeutronNetwork:
     def _bound(self, binding: Binding) -> list[PortRecord]:
         return [self._bind_port(binding, record) for record in binding.ports]
 
+    def expect(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
+        return self._each(bindings, self._expected)
+
+    def _expected(self, binding: Binding) -> list[PortRecord]:
+        for record in binding.ports:
+            try:
+                self._link.add_binding(record.id, binding.host, _profile(binding, record))
+            except NeutronFault as fault:
+                raise neutron_faults.of_binding(fault, binding.host) from fault
+        return [msgspec.structs.replace(record, expected=binding.host) for record in binding.ports]
+
     def _bind_port(self, binding: Binding, record: PortRecord) -> PortRecord:
+        if record.expected == binding.host:
+            self._switch(record.id, binding.host)
+        elif record.expected:
+            self._drop_bindings(record.id)
         values: Json = {"binding:host_id": binding.host, "device_id": binding.server_uuid}
         if binding.zone:
             values["device_owner"] = f"compute:{binding.zone}"
-        allocation = {
-            group.id: binding.providers[group.suffix][0]
-            for group in record.needs.groups
-            if binding.providers.get(group.suffix)
-        }
-        if allocation:
-            values["binding:profile"] = {**record.profile, "allocation": allocation}
+        profile = _profile(binding, record)
+        if profile != record.profile:
+            values["binding:profile"] = profile
         try:
             port = self._link.update("ports", record.id, values)
         except NeutronFault as fault:
@@ -144,6 +155,18 @@ class NeutronNetwork:
             )
         bound = self._record(port, ours=record.ours, tag=record.tag)
         return msgspec.structs.replace(bound, deferred=record.deferred, profile=record.profile)
+
+    def _switch(self, port_id: str, host: str) -> None:
+        """The second binding is the only one from now on."""
+        try:
+            self._link.activate_binding(port_id, host)
+        except NeutronFault as fault:
+            raise neutron_faults.of_binding(fault, host) from fault
+        self._drop_bindings(port_id)
+
+    def _drop_bindings(self, port_id: str) -> None:
+        for host in self._link.inactive_bindings(port_id):
+            self._link.delete(f"ports/{port_id}/bindings", host)
 
     def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
         """An address that the segment gave goes with it, else the port could not go to another segment."""
@@ -204,6 +227,7 @@ class NeutronNetwork:
 
     def _give_back(self, port_id: str, record: PortRecord | None) -> None:
         """As it was before it was ours to use."""
+        self._drop_bindings(port_id)
         values = {"binding:host_id": ""} if record is None else _without_host(record)
         self._link.update("ports", port_id, {**values, "device_id": "", "device_owner": ""})
 
@@ -294,6 +318,16 @@ def _new_port(order: Order, wish: Mapping[str, Any], position: int) -> Json:
     if order.security_groups:
         values["security_groups"] = list(order.security_groups)
     return values
+
+
+def _profile(binding: Binding, record: PortRecord) -> Json:
+    """What the port came with, and who serves it at that host."""
+    allocation = {
+        group.id: binding.providers[group.suffix][0]
+        for group in record.needs.groups
+        if binding.providers.get(group.suffix)
+    }
+    return {**record.profile, "allocation": allocation} if allocation else record.profile
 
 
 def _without_host(record: PortRecord) -> Json:

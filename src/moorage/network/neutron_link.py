@@ -18,6 +18,8 @@ CALLS = Counter("moorage_neutron_calls_total", "Requests to Neutron.", ["method"
 Json = dict[str, Any]
 Query = Sequence[tuple[str, str]]
 _VERSION = "/v2.0"
+_UNBINDABLE = "PortBindingError"
+"""Told with status 500, though it is the host's problem and not Neutron's."""
 _MOST_FILTERS = 40
 """So many values of one filter go into a query: a line of a request has a bound."""
 
@@ -76,6 +78,33 @@ class NeutronLink:
             if fault.status != 404:
                 raise
 
+    def inactive_bindings(self, port_id: str) -> list[str]:
+        """The hosts where a port has a binding beside the one that counts; none if there is no port."""
+        try:
+            found = self.find(f"ports/{port_id}/bindings")
+        except NeutronFault as fault:
+            if fault.status != 404:
+                raise
+            return []
+        return [binding["host"] for binding in found if binding["status"] == "INACTIVE"]
+
+    def add_binding(self, port_id: str, host: str, profile: Json) -> None:
+        """One more, inactive; that it is there already is fine."""
+        try:
+            body = {"binding": {"host": host, "profile": profile}}
+            self._send("POST", f"/ports/{port_id}/bindings", json=body)
+        except NeutronFault as fault:
+            if fault.kind != "PortBindingAlreadyExists":
+                raise
+
+    def activate_binding(self, port_id: str, host: str) -> None:
+        """From now on it counts; that it does already is fine."""
+        try:
+            self._send("PUT", f"/ports/{port_id}/bindings/{host}/activate")
+        except NeutronFault as fault:
+            if fault.kind != "PortBindingAlreadyActive":
+                raise
+
     def _send(self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any) -> Json:
         CALLS.labels(method, path.split("/")[1]).inc()
         sent = dict(headers or {})
@@ -99,7 +128,7 @@ class NeutronLink:
         fault = _fault(answer.status_code, answer)
         if answer.status_code == 401 and self._token is None:
             raise NetworkDeniedError(f"Neutron does not accept our credentials: {fault}")
-        if answer.status_code >= 500:
+        if answer.status_code >= 500 and fault.kind != _UNBINDABLE:
             raise NetworkUnavailableError(f"Neutron fails to answer {method} {path}: {fault}")
         raise fault
 

@@ -159,6 +159,10 @@ class PoolNetwork:
     def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
         return self._database.transact(lambda connection: self.bind_many(connection, bindings))
 
+    def expect(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
+        """An address is good for all hosts of a cell, which a move never leaves."""
+        return [binding.ports for binding in bindings]
+
     def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
         self.release([Holding(server_uuid, ports)])
         return unbound(ports)

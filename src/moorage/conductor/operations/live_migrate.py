@@ -1,7 +1,7 @@
 """Live migration: a server moves while it runs.
 
-    … agree → expect (the destination prepares) → migrate (the source sends it there) → bind → take_over
-    → leave (the source forgets it) → done
+    … agree → reserve (ports) → expect (the destination prepares) → migrate (the source sends it there) → bind
+    → take_over → leave (the source forgets it) → done
 
 An administrator may wish to abort it, until the source has sent it, or to hurry. The wish is in the
 migration's row; whoever works on the operation sees it at the next step, or tells the source at once.
@@ -15,12 +15,13 @@ from moorage.bus.contract import ABORT, HURRY
 from moorage.compute import migrations
 from moorage.compute.migrations import Status, Wish
 from moorage.compute.states import VmState
-from moorage.conductor import server_spec
+from moorage.conductor import server_ports, server_spec
 from moorage.conductor.move import Move, destination
 from moorage.conductor.operations.cold_move import arrival
-from moorage.conductor.operations.moving import Moving
+from moorage.conductor.operations.moving import Moving, cell_of
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
+from moorage.network.contract import NetworkError
 
 _LOOK_SECONDS = 5.0
 """So often a migration that is under way is looked at for wishes, at the latest."""
@@ -35,6 +36,7 @@ class LiveMigrate(Moving):
     def steps(self) -> dict[str, Step]:
         return {
             **super().steps(),
+            "reserve": self.reserve,
             "expect": self.expect,
             "expected": self.expected,
             "migrate": self.migrate,
@@ -50,12 +52,22 @@ class LiveMigrate(Moving):
         if self._aborted(work):
             self._abort(work)
         else:
-            work.advance_to_task("expect")
+            work.advance("reserve")
 
     def stopped_at_source(self, work: Work) -> bool:
         return "parcel" in work.data
 
     # ------------------------------------------------------------ the destination prepares
+
+    def reserve(self, batch: Sequence[Work]) -> None:
+        """A second binding of each port, so that traffic can follow the server at once."""
+        bindings = [server_ports.binding(work, destination(work).host, cell_of(work)) for work in batch]
+        for work, ports in zip(batch, self._tools.network.expect(bindings), strict=True):
+            if isinstance(ports, NetworkError):
+                self.try_elsewhere(work, "reserve", str(ports), allowed=ports.retry_elsewhere)
+                continue
+            server_ports.keep(work, ports)
+            work.advance_to_task("expect")
 
     def expect(self, batch: Sequence[Work]) -> None:
         self.ask(

@@ -1,0 +1,370 @@
+"""Servers on the networks of a real Neutron, from images of a real Glance, for users of a real Keystone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
+from typing import Any
+
+import pytest
+from openstack.exceptions import BadRequestException, ConflictException, ForbiddenException, HttpException
+
+from tests.integration import openstack_site
+from tests.integration.openstack_site import HOSTS, Site
+from tests.support.processes import wait_until
+
+ABSENT = "00000000-0000-4000-8000-00000000dead"
+
+pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    with openstack_site.running(tmp_path_factory.mktemp("openstack")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def plain(site: Site) -> Any:
+    return site.plain_network("plain")
+
+
+@pytest.fixture(scope="module")
+def routed(site: Site) -> Any:
+    """Room for one server in the first segment, for five in the second; `fake-3` reaches neither."""
+    return site.routed_network("routed", {"physnet1": "10.20.1.0/30", "physnet2": "10.20.2.0/29"}, 110)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(site: Site) -> Iterator[None]:
+    """After each test Neutron has the ports of no server that is gone."""
+    yield
+    site.delete(*site.demo.compute.servers())
+    assert [port for port in site.admin.network.ports() if port.device_id] == []
+
+
+# ---------------------------------------------------------------- plain boots
+
+
+def test_a_server_gets_a_port_that_is_bound_where_it_runs(site: Site, plain: Any) -> None:
+    server = site.booted([{"uuid": plain.id}])
+    (port,) = site.ports_of(server)
+    assert port.binding_host_id == server.compute_host
+    assert port.binding_vif_type == "ovs"
+    assert port.device_owner == "compute:nova"
+    assert port.project_id == site.lab.demo.project_id
+    assert port.name == "web 1"
+    (shown,) = server.addresses["plain"]
+    assert shown["addr"] == port.fixed_ips[0]["ip_address"]
+    assert shown["OS-EXT-IPS-MAC:mac_addr"] == port.mac_address
+
+
+def test_the_only_network_is_found_by_itself(site: Site, plain: Any) -> None:
+    assert list(site.booted("auto").addresses) == ["plain"]
+
+
+def test_a_server_may_have_no_network(site: Site, plain: Any) -> None:
+    server = site.booted("none")
+    assert server.addresses == {}
+    assert site.ports_of(server) == []
+
+
+def test_an_address_may_be_chosen(site: Site, plain: Any) -> None:
+    server = site.booted([{"uuid": plain.id, "fixed_ip": "10.10.0.77"}, {"uuid": plain.id}])
+    assert len(site.ports_of(server)) == 2
+    assert site.addresses(server)[0] == "10.10.0.77"
+    with pytest.raises(BadRequestException, match="already in use"):
+        site.boot([{"uuid": plain.id, "fixed_ip": "10.10.0.77"}])
+
+
+def test_security_groups_go_by_their_names(site: Site, plain: Any) -> None:
+    group = site.demo.network.create_security_group(name="web-only")
+    server = site.booted([{"uuid": plain.id}], security_groups=[{"name": "web-only"}])
+    (port,) = site.ports_of(server)
+    assert port.security_group_ids == [group.id]
+    with pytest.raises(BadRequestException, match="Security group nonsense not found"):
+        site.boot([{"uuid": plain.id}], security_groups=[{"name": "nonsense"}])
+
+
+# ---------------------------------------------------------------- ports that users bring
+
+
+def test_a_brought_port_is_used_and_given_back_as_it_was(site: Site, plain: Any) -> None:
+    before = site.demo.network.create_port(network_id=plain.id, name="mine")
+    server = site.booted([{"port": before.id}])
+    assert [port.id for port in site.ports_of(server)] == [before.id]
+    assert site.addresses(server) == [before.fixed_ips[0]["ip_address"]]
+    with pytest.raises(ConflictException, match="still in use"):
+        site.boot([{"port": before.id}])
+    site.delete(server)
+    after = site.admin.network.get_port(before.id)
+    assert (after.device_id, after.device_owner, after.binding_host_id) == ("", "", "")
+    assert (after.name, after.fixed_ips, after.mac_address) == ("mine", before.fixed_ips, before.mac_address)
+    site.demo.network.delete_port(before)
+
+
+def test_a_brought_port_without_an_address_gets_one_of_the_segment_and_loses_it(
+    site: Site, routed: Any
+) -> None:
+    before = site.demo.network.create_port(network_id=routed.id)
+    assert before.fixed_ips == []
+    server = site.booted([{"port": before.id}])
+    assert len(site.addresses(server)) == 1
+    site.delete(server)
+    assert site.admin.network.get_port(before.id).fixed_ips == []
+    site.demo.network.delete_port(before)
+
+
+# ---------------------------------------------------------------- refusals
+
+
+def test_what_nobody_can_have_is_refused_at_once(site: Site, plain: Any) -> None:
+    with pytest.raises(BadRequestException, match=f"Port {ABSENT} could not be found"):
+        site.boot([{"port": ABSENT}])
+    with pytest.raises(BadRequestException, match=f"Network {ABSENT} could not be found"):
+        site.boot([{"uuid": ABSENT}])
+    foreign = site.admin.network.create_network(name="foreign")
+    site.admin.network.create_subnet(network_id=foreign.id, ip_version=4, cidr="10.30.0.0/24")
+    port = site.admin.network.create_port(network_id=foreign.id)
+    with pytest.raises(BadRequestException, match="could not be found"):
+        site.boot([{"uuid": foreign.id}])
+    with pytest.raises(BadRequestException, match="could not be found"):
+        site.boot([{"port": port.id}])
+    bare = site.demo.network.create_network(name="bare")
+    with pytest.raises(BadRequestException, match="requires a subnet"):
+        site.boot([{"uuid": bare.id}])
+    site.demo.network.delete_network(bare)
+    assert list(site.demo.compute.servers()) == []
+
+
+def test_a_quota_of_ports_is_told_at_once(site: Site, plain: Any) -> None:
+    site.admin.network.update_quota(site.lab.demo.project_id, port=1)
+    try:
+        with pytest.raises(ForbiddenException, match="Maximum number of ports exceeded"):
+            site.boot([{"uuid": plain.id}, {"uuid": plain.id}])
+    finally:
+        site.admin.network.update_quota(site.lab.demo.project_id, port=-1)
+
+
+def test_images_are_those_that_glance_shows_to_the_user(site: Site, plain: Any) -> None:
+    hidden = site.admin.image.create_image(
+        name="hidden", data=b"0", disk_format="raw", container_format="bare", visibility="private"
+    )
+    with pytest.raises(BadRequestException, match="Can not find requested image"):
+        site.boot([{"uuid": plain.id}], image_id=hidden.id)
+    large = site.admin.image.create_image(
+        name="large",
+        data=b"0",
+        disk_format="raw",
+        container_format="bare",
+        visibility="public",
+        min_ram=10**6,
+    )
+    with pytest.raises(BadRequestException, match="memory is too small"):
+        site.boot([{"uuid": plain.id}], image_id=large.id)
+
+
+# ---------------------------------------------------------------- segments
+
+
+def segment_of(server: Any) -> str:
+    return HOSTS[server.compute_host]
+
+
+def test_a_server_lands_where_a_segment_reaches_and_has_its_address(site: Site, routed: Any) -> None:
+    server = site.booted([{"uuid": routed.id}])
+    ranges = {"physnet1": "10.20.1.0/30", "physnet2": "10.20.2.0/29"}
+    (address,) = site.addresses(server)
+    assert ip_address(address) in ip_network(ranges[segment_of(server)])
+
+
+def test_servers_that_find_a_segment_full_go_on_to_another_with_the_same_ports(
+    site: Site, routed: Any
+) -> None:
+    """Four want to be spread over two segments of which one has a single address: all of them asked before
+    any was bound, so that some find out only at the host."""
+    site.boot([{"uuid": routed.id}], min_count=4)
+    servers = [site.settled(server) for server in site.demo.compute.servers()]
+    assert [server.status for server in servers] == ["ACTIVE"] * 4
+    assert sorted(segment_of(server) for server in servers) == ["physnet1", *["physnet2"] * 3]
+    for server in servers:
+        assert len(site.ports_of(server)) == 1
+    assert len({address for server in servers for address in site.addresses(server)}) == 4
+
+
+def test_when_all_segments_are_full_the_server_fails_with_a_reason_and_without_a_port(site: Site) -> None:
+    tiny = site.routed_network("tiny", {"physnet1": "10.21.1.0/30", "physnet2": "10.21.2.0/30"}, 130)
+    for _ in range(2):
+        site.booted([{"uuid": tiny.id}])
+    failed = site.settled(site.boot([{"uuid": tiny.id}]))
+    assert failed.status == "ERROR"
+    assert "No addresses are left on network 'tiny'" in failed.fault["message"]
+    assert site.ports_of(failed) == []
+
+
+def test_a_host_that_can_not_bind_is_left_for_another_with_the_same_port(site: Site, plain: Any) -> None:
+    port = site.demo.network.create_port(network_id=plain.id)
+    for host in ("fake-1", "fake-2"):
+        site.lab.put_host(host, alive=False)
+    try:
+        servers = [site.booted([{"uuid": plain.id}]) for _ in range(2)] + [site.booted([{"port": port.id}])]
+    finally:
+        for host in ("fake-1", "fake-2"):
+            site.lab.put_host(host, alive=True)
+    assert {server.compute_host for server in servers} == {"fake-3"}
+    assert all(len(site.ports_of(server)) == 1 for server in servers)
+    site.delete(*servers)
+    site.demo.network.delete_port(port)
+
+
+# ---------------------------------------------------------------- what Neutron tells us
+
+
+def test_a_server_is_active_when_its_ports_are_up(site: Site, plain: Any) -> None:
+    for host in HOSTS:
+        site.lab.put_host(host, plugs=False)
+    try:
+        server = site.boot([{"uuid": plain.id}])
+        wait_until(lambda: any(port.binding_host_id for port in site.ports_of(server)), "the binding", 60)
+        (port,) = site.ports_of(server)
+        assert site.admin.compute.get_server(server.id).status == "BUILD"
+        site.lab.plug(port.id, port.binding_host_id)
+        assert site.settled(server).compute_host == port.binding_host_id
+    finally:
+        for host in HOSTS:
+            site.lab.put_host(host, plugs=True)
+
+
+def test_a_host_that_plugs_no_ports_is_left_for_another(site: Site, plain: Any) -> None:
+    for host in ("fake-1", "fake-2"):
+        site.lab.put_host(host, plugs=False)
+    try:
+        assert site.booted([{"uuid": plain.id}]).compute_host == "fake-3"
+    finally:
+        for host in ("fake-1", "fake-2"):
+            site.lab.put_host(host, plugs=True)
+
+
+def test_addresses_follow_what_neutron_has(site: Site, plain: Any) -> None:
+    server = site.booted([{"uuid": plain.id}])
+    (port,) = site.ports_of(server)
+    site.admin.network.update_port(port, fixed_ips=[{"ip_address": "10.10.0.99"}])
+
+    def shown() -> list[str]:
+        return site.addresses(site.demo.compute.get_server(server.id))
+
+    wait_until(lambda: shown() == ["10.10.0.99"], "the new address", 60)
+    site.admin.network.delete_port(port)
+    wait_until(lambda: shown() == [], "the address to go", 60)
+
+
+# ---------------------------------------------------------------- moves
+
+
+@pytest.mark.parametrize("way", ["cold", "live"])
+def test_ports_follow_a_server_that_moves(site: Site, plain: Any, way: str) -> None:
+    server = site.booted([{"uuid": plain.id}])
+    (before,) = site.ports_of(server)
+    target = next(host for host in HOSTS if host != server.compute_host)
+    if way == "cold":
+        site.admin.compute.migrate_server(server, host=target)
+        site.admin.compute.wait_for_server(server, "VERIFY_RESIZE", wait=openstack_site.PATIENCE)
+        site.admin.compute.confirm_server_resize(server)
+    else:
+        site.admin.compute.live_migrate_server(server, host=target, block_migration="auto")
+    wait_until(lambda: site.settled(server).compute_host == target, "the move", openstack_site.PATIENCE)
+    wait_until(lambda: not site.settled(server).task_state, "the end of the move", openstack_site.PATIENCE)
+    (after,) = site.ports_of(server)
+    assert (after.id, after.fixed_ips) == (before.id, before.fixed_ips)
+    assert after.binding_host_id == target
+    assert [binding.host for binding in site.admin.network.port_bindings(after.id)] == [target]
+
+
+def test_a_live_migration_that_neutron_can_not_follow_leaves_all_as_it_was(site: Site, plain: Any) -> None:
+    server = site.booted([{"uuid": plain.id}])
+    target = next(host for host in HOSTS if host != server.compute_host)
+    site.lab.put_host(target, alive=False)
+    try:
+        site.admin.compute.live_migrate_server(server, host=target, block_migration="auto")
+        wait_until(lambda: _migration(site, server).status == "error", "the refusal", openstack_site.PATIENCE)
+        wait_until(lambda: not site.settled(server).task_state, "rest", openstack_site.PATIENCE)
+    finally:
+        site.lab.put_host(target, alive=True)
+    assert site.settled(server).compute_host == server.compute_host
+    (port,) = site.ports_of(server)
+    assert [binding.host for binding in site.admin.network.port_bindings(port.id)] == [server.compute_host]
+
+
+def _migration(site: Site, server: Any) -> Any:
+    return next(iter(site.admin.compute.migrations(instance_uuid=server.id)))
+
+
+# ---------------------------------------------------------------- bandwidth
+
+
+def test_guaranteed_bandwidth_is_found_and_claimed(site: Site) -> None:
+    """Only one host has any to give, and it gives it to one server."""
+    network = site.admin.network.create_network(
+        name="wide",
+        is_shared=True,
+        provider_network_type="vlan",
+        provider_physical_network="physnet3",
+        provider_segmentation_id=150,
+    )
+    site.admin.network.create_subnet(network_id=network.id, ip_version=4, cidr="10.40.0.0/24")
+    policy = site.admin.network.create_qos_policy(name="wide", is_shared=True)
+    site.admin.network.create_qos_minimum_bandwidth_rule(policy, min_kbps=600, direction="egress")
+    site.lab.put_host("fake-3", bandwidth={"br-physnet3": {"egress": 1000, "ingress": 1000}})
+    site.await_inventory("NET_BW_EGR_KILOBIT_PER_SEC")
+    port = site.demo.network.create_port(network_id=network.id, qos_policy_id=policy.id)
+    server = site.booted([{"port": port.id}])
+    assert server.compute_host == "fake-3"
+    ((_, provider),) = site.admin.network.get_port(port.id).binding_profile["allocation"].items()
+    held = site.admin.placement.get(f"/allocations/{server.id}").json()["allocations"]
+    assert held[provider]["resources"] == {"NET_BW_EGR_KILOBIT_PER_SEC": 600}
+    second = site.demo.network.create_port(network_id=network.id, qos_policy_id=policy.id)
+    failed = site.settled(site.boot([{"port": second.id}]))
+    assert failed.status == "ERROR"
+    site.delete(server, failed)
+    assert site.admin.network.get_port(port.id).binding_profile == {}
+    for each in (port, second):
+        site.demo.network.delete_port(each)
+
+
+# ---------------------------------------------------------------- the end, at any moment
+
+
+def test_servers_may_be_deleted_at_any_moment_of_their_boot(site: Site, plain: Any, routed: Any) -> None:
+    for _ in range(3):
+        servers = [site.boot([{"uuid": network.id}]) for network in (plain, routed)]
+        site.delete(*servers)
+
+
+def test_a_kill_in_the_middle_of_boots_leaves_no_port_behind(site: Site, plain: Any, routed: Any) -> None:
+    networks = [{"uuid": plain.id}, {"uuid": routed.id}]
+    accepted = [site.boot(networks) for _ in range(3)]
+    wait_until(lambda: any(site.ports_of(server) for server in accepted), "the first port", 60)
+    site.kill()
+    site.start()
+    for server in accepted:
+        settled = site.settled(server)
+        assert settled.status == "ACTIVE", settled.fault
+        ports = site.ports_of(settled)
+        assert len(ports) == 2
+        assert {port.binding_host_id for port in ports} == {settled.compute_host}
+
+
+def test_a_network_service_that_is_away_is_told_and_waited_for(site: Site, plain: Any) -> None:
+    """The last test of the file: Neutron has to come back first."""
+    server = site.booted([{"uuid": plain.id}])
+    site.lab.neutron.stop()
+    with pytest.raises(HttpException) as refused:
+        site.boot([{"uuid": plain.id}])
+    assert refused.value.response is not None
+    assert refused.value.response.status_code == 503
+    site.demo.compute.delete_server(server.id)
+    site.lab.start_neutron_again()
+    for host, physical in HOSTS.items():
+        site.lab.put_host(host, physnets=[physical])
+    site.demo.compute.wait_for_delete(server, wait=openstack_site.PATIENCE)
+    site.booted([{"uuid": plain.id}])
