@@ -1,0 +1,93 @@
+"""Every step of every move is run twice, as after a conductor that died before its checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.conductor import ledger, runner
+from moorage.conductor.leases import Lease
+from moorage.conductor.runner import Runner
+from moorage.conductor.work import Work
+from tests.functional.conductor.conftest import Yard
+from tests.functional.conductor.harbour import Harbour
+
+
+class Deaths:
+    """A conductor that dies once at the end of each step, before any of it is written down."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.died: set[tuple[int, str]] = set()
+        keep = Runner._keep
+
+        def dying(conductor: Runner, lease: Lease, works: list[Work]) -> list[Work]:
+            reached = {(work.operation.id, work.operation.step) for work in works}
+            if reached - self.died:
+                self.died |= reached
+                conductor._database.transact(ledger.forget_leases)
+                raise RuntimeError("the conductor dies here")
+            return keep(conductor, lease, works)
+
+        monkeypatch.setattr(Runner, "_keep", dying)
+        monkeypatch.setattr(runner, "_PAUSE_SECONDS", 0.01)
+
+    def steps(self) -> set[str]:
+        return {step for _, step in self.died}
+
+
+@pytest.fixture
+def place(sqlite_url: str, tmp_path: Path) -> Iterator[Harbour]:
+    options: dict[str, object] = {
+        "fake.vcpus": 8,
+        "conductor.threads": 1,
+        "conductor.ask_again_seconds": 1,
+        "conductor.lease_seconds": 3,
+    }
+    yard = Yard(sqlite_url, tmp_path / "agents", 3, **options)
+    yield Harbour(yard, tmp_path)
+    yard.stop()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "asked", "settled", "steps"),
+    [
+        ({}, [({"migrate": None}, 202), ({"confirmResize": None}, 204)], "ACTIVE", {"take_over", "leave"}),
+        (
+            {},
+            [({"resize": {"flavorRef": "2"}}, 202), ({"revertResize": None}, 202)],
+            "ACTIVE",
+            {"clean", "retreat", "restore"},
+        ),
+        ({"fake:take_over": "fail"}, [({"migrate": None}, 202)], "ACTIVE", {"clean", "retreat", "restore"}),
+        (
+            {},
+            [({"os-migrateLive": {"host": None, "block_migration": "auto"}}, 202)],
+            "ACTIVE",
+            {"expect", "migrate", "take_over", "leave", "release"},
+        ),
+        ({}, [({"evacuate": {}}, 200)], "SHUTOFF", {"bind", "spawn", "release"}),
+    ],
+)
+def test_a_step_that_runs_twice_does_what_it_does_once(
+    place: Harbour,
+    monkeypatch: pytest.MonkeyPatch,
+    metadata: dict[str, str],
+    asked: list[tuple[dict[str, Any], int]],
+    settled: str,
+    steps: set[str],
+) -> None:
+    uuid = place.running(metadata=metadata)
+    if "evacuate" in asked[0][0]:
+        place.die(place.host_of(uuid))
+    deaths = Deaths(monkeypatch)
+    for body, status in asked:
+        place.act(uuid, body, status=status)
+        place.cloud.await_rest()
+    place.settled(uuid, settled)
+    place.only_on(uuid, place.host_of(uuid))
+    assert steps <= deaths.steps()
+    place.cloud.delete(uuid)
+    place.nothing_left(uuid)
