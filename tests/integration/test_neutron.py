@@ -340,10 +340,21 @@ def test_servers_may_be_deleted_at_any_moment_of_their_boot(site: Site, plain: A
         site.delete(*servers)
 
 
-def test_a_kill_in_the_middle_of_boots_leaves_no_port_behind(site: Site, plain: Any, routed: Any) -> None:
+@pytest.mark.parametrize("phase", ["making", "made", "bound"])
+def test_a_kill_in_the_middle_of_boots_leaves_no_port_behind(
+    site: Site, plain: Any, routed: Any, phase: str
+) -> None:
     networks = [{"uuid": plain.id}, {"uuid": routed.id}]
     accepted = [site.boot(networks) for _ in range(3)]
-    wait_until(lambda: any(site.ports_of(server) for server in accepted), "the first port", 60)
+
+    def reached() -> bool:
+        """At least one server is that far, the others are somewhere."""
+        ports = [site.ports_of(server) for server in accepted]
+        if phase == "bound":
+            return any(port.binding_host_id for each in ports for port in each)
+        return any(len(each) >= (1 if phase == "making" else 2) for each in ports)
+
+    wait_until(reached, phase, openstack_site.PATIENCE)
     site.kill()
     site.start()
     for server in accepted:
