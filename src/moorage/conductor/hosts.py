@@ -10,6 +10,7 @@ import msgspec
 import sqlalchemy as sa
 
 from moorage.compute.known_aggregates import KnownAggregates
+from moorage.conductor import ownership
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db.among import one_of
@@ -68,6 +69,11 @@ class Hosts:
         with self._database.read() as connection:
             facts = connection.execute(query).scalar_one_or_none() or {}
         return facts.get("host_ip")
+
+    def has_heir(self, host: str) -> bool:
+        """Whether a host that lives shares nodes with this one, and takes over servers."""
+        with self._database.read() as connection:
+            return ownership.has_heir(connection, host, self._down_after)
 
     def states(self, node_uuids: Collection[str]) -> dict[str, HostState]:
         """Of the nodes that we know, by UUID."""

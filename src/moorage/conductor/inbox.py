@@ -39,8 +39,7 @@ class Inbox:
         wake: Callable[[], None],
         cast: Callable[[str, list[Task]], None],
         nodes_changed: Callable[[], None] = lambda: None,
-        *,
-        down_time: float = 60.0,
+        vigil: Vigil | None = None,
     ) -> None:
         """`wake` and `nodes_changed` tell others in this process that there is something to do for them."""
         self._database = database
@@ -48,7 +47,7 @@ class Inbox:
         self._wake = wake
         self._cast = cast
         self._nodes_changed = nodes_changed
-        self._vigil = Vigil(down_time)
+        self._vigil = vigil or Vigil(60)
 
     def on_results(self, results: Sequence[Result]) -> None:
         answers = [

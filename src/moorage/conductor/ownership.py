@@ -68,6 +68,18 @@ def members(connection: Connection, heartbeat: Heartbeat, down_after: timedelta)
     return sorted(found | {heartbeat.host})
 
 
+def has_heir(connection: Connection, host: str, down_after: timedelta) -> bool:
+    """Whether some other host that lives will get the nodes of this one, and their servers, if it is down."""
+    query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
+    left = connection.execute(query.where(services.c.host == host)).one_or_none()
+    if left is None or TERMS not in left.facts:
+        return False
+    living = connection.execute(query.where(services.c.host != host, _lives(down_after)))
+    return any(
+        _same(facts.get(TERMS), left.facts[TERMS]) and facts.get(FAILOVER, True) for _, facts in living
+    )
+
+
 def peer_orders(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> list[Task]:
     """Tell a host that shares its nodes with whom, if it does not know."""
     if TERMS not in heartbeat.facts:

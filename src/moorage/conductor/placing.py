@@ -53,6 +53,10 @@ class Placer:
         self._both_ends = BothEnds(placement)
         self._max_attempts = max_attempts
 
+    def has_heir(self, host: str) -> bool:
+        """Whether some other host is about to take over from this one, which is down."""
+        return self._hosts.has_heir(host)
+
     def hosts_up(self) -> set[str]:
         return self._hosts.up()
 

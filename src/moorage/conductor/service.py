@@ -36,6 +36,7 @@ from moorage.conductor.plugging import Plugging
 from moorage.conductor.presence import Presence
 from moorage.conductor.refreshing import Refreshing
 from moorage.conductor.runner import Kind, Runner
+from moorage.conductor.vigil import Vigil
 from moorage.conductor.work import Work
 from moorage.db.database import Database
 from moorage.network.contract import Network
@@ -151,7 +152,7 @@ class ConductorService:
             self.runner.wake,
             bus.cast,
             self._mirroring.wake,
-            down_time=settings.service_down_time,
+            Vigil(settings.service_down_time),
         )
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)

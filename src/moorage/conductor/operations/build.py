@@ -33,6 +33,8 @@ from moorage.network.contract import Network, NetworkError, Order
 LOG = logging.getLogger(__name__)
 _PENDING_LOOK_SECONDS = 5.0
 _DISPUTE_SECONDS = 0.5
+_HEIR_LOOKS, _HEIR_SECONDS = 20, 3.0
+"""How often, and how long, a build waits for a peer to take over from a host that died."""
 PLUG_LOOK_SECONDS = 2.0
 
 
@@ -175,11 +177,14 @@ class Build:
                 self._running(work)
 
     def _no_answer(self, work: Work) -> None:
-        """Ask again as long as the host lives; one that died is left for the next."""
-        if work.server["host"] in self._placer.hosts_up():
+        """Ask again as long as the host lives; one that died is left, unless a peer takes over."""
+        host = work.server["host"]
+        if host in self._placer.hosts_up():
             if self._agents.ask_again(work, "spawn"):
                 return
             self._try_elsewhere(work, "spawn", "the host did not answer", allowed=True)
+        elif work.operation.tries < _HEIR_LOOKS and self._placer.has_heir(host):
+            work.try_again("spawned", _HEIR_SECONDS)
         else:
             self._try_elsewhere(work, "spawn", "the host went down", allowed=True)
 
