@@ -258,6 +258,32 @@ def test_addresses_follow_what_neutron_has(site: Site, plain: Any) -> None:
     wait_until(lambda: shown() == [], "the address to go", 60)
 
 
+def test_a_floating_address_is_shown_beside_the_fixed_one(site: Site) -> None:
+    admin = site.admin.network
+    outside = admin.create_network(name="outside", is_router_external=True)
+    admin.create_subnet(network_id=outside.id, ip_version=4, cidr="192.0.2.0/24")
+    inside = site.plain_network("inside", "10.50.0.0/24")
+    router = site.demo.network.create_router(name="r", external_gateway_info={"network_id": outside.id})
+    (subnet,) = site.demo.network.subnets(network_id=inside.id)
+    site.demo.network.add_interface_to_router(router, subnet_id=subnet.id)
+    server = site.booted([{"uuid": inside.id}])
+    (port,) = site.ports_of(server)
+    floating = site.demo.network.create_ip(floating_network_id=outside.id, port_id=port.id)
+
+    def shown() -> dict[str, str]:
+        (found,) = site.demo.compute.get_server(server.id).addresses.values()
+        return {address["OS-EXT-IPS:type"]: address["addr"] for address in found}
+
+    expected = {"fixed": port.fixed_ips[0]["ip_address"], "floating": floating.floating_ip_address}
+    wait_until(lambda: shown() == expected, "the floating address", 60)
+    site.delete(server)
+    site.demo.network.delete_ip(floating)
+    site.demo.network.remove_interface_from_router(router, subnet_id=subnet.id)
+    site.demo.network.delete_router(router)
+    site.demo.network.delete_network(inside)
+    admin.delete_network(outside)
+
+
 # ---------------------------------------------------------------- moves
 
 

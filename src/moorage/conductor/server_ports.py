@@ -37,12 +37,13 @@ def addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:
     """As the API shows them: by the network's name."""
     found: dict[str, list[dict[str, Any]]] = {}
     for port in ports:
-        for address in port.addresses:
+        kinds = [(each, "fixed") for each in port.addresses] + [(each, "floating") for each in port.floating]
+        for address, kind in kinds:
             found.setdefault(port.network_name, []).append(
                 {
                     "version": 6 if ":" in address else 4,
                     "addr": address,
-                    "OS-EXT-IPS:type": "fixed",
+                    "OS-EXT-IPS:type": kind,
                     "OS-EXT-IPS-MAC:mac_addr": port.mac,
                 }
             )

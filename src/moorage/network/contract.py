@@ -12,7 +12,8 @@ from typing import Any, Protocol
 import msgspec
 
 Networks = str | list[dict[str, Any]]
-"""`auto`, `none`, or a list of wishes, each with `uuid`, `port`, `fixed_ip` and `tag`."""
+"""`auto` (there must be one), `any` (none will do, too), `none`; or a list of wishes, each with `uuid`,
+`port`, `fixed_ip` and `tag`."""
 
 
 class Fault(StrEnum):
@@ -78,6 +79,8 @@ class PortRecord(msgspec.Struct):
     """Made by us, so deleted with the server; a port that the user brought is only unbound."""
     mac: str = ""
     addresses: list[str] = []
+    floating: list[str] = []
+    """Addresses elsewhere that lead to these."""
     needs: PortNeeds = PortNeeds()
     deferred: bool = False
     """It came without an address, and gets one of the segment of the host that it is bound to."""

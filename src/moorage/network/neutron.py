@@ -186,15 +186,28 @@ class NeutronNetwork:
 
     def look(self, holdings: Sequence[Holding]) -> list[Look]:
         found = self._ports_of([holding.server_uuid for holding in holdings if holding.ports])
-        return [self._seen(holding, found[holding.server_uuid]) for holding in holdings]
+        floating = self._floating([port["id"] for ports in found.values() for port in ports])
+        return [self._seen(holding, found[holding.server_uuid], floating) for holding in holdings]
 
-    def _seen(self, holding: Holding, ports: Sequence[Json]) -> Look:
+    def _floating(self, port_ids: Sequence[str]) -> dict[str, list[str]]:
+        """By port; nothing where Neutron has no routers."""
+        leading: dict[str, list[str]] = defaultdict(list)
+        try:
+            for address in self._link.find_by("floatingips", "port_id", port_ids):
+                leading[address["port_id"]].append(address["floating_ip_address"])
+        except NeutronFault as fault:
+            if fault.status != 404:
+                raise
+        return leading
+
+    def _seen(self, holding: Holding, ports: Sequence[Json], floating: Mapping[str, list[str]]) -> Look:
         by_id = {port["id"]: port for port in ports}
         there = [
             msgspec.structs.replace(
                 record,
                 mac=by_id[record.id]["mac_address"],
                 addresses=[fixed["ip_address"] for fixed in by_id[record.id]["fixed_ips"]],
+                floating=sorted(floating.get(record.id, ())),
                 network_name=self._atlas.chart(record.network_id).name,
             )
             for record in holding.ports

@@ -21,7 +21,14 @@ class Agreement:
     def reach(self, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
         if networks == "none":
             return Agreed("none")
-        wishes = [{"uuid": self.only_network()}] if isinstance(networks, str) else networks
+        if isinstance(networks, str):
+            found = self._usable_networks()
+            if networks == "any" and not found:
+                return Agreed("none")
+            networks = [{"uuid": self._only(found)}]
+        return self._reach(networks, security_groups, count)
+
+    def _reach(self, wishes: list[dict[str, Any]], security_groups: Sequence[str], count: int) -> Agreed:
         for wish in wishes:
             if wish.get("port"):
                 self._check_port(wish["port"])
@@ -34,13 +41,18 @@ class Agreement:
 
     def only_network(self) -> str:
         """The one network that there is to choose from."""
+        return self._only(self._usable_networks())
+
+    def _usable_networks(self) -> set[str]:
         own = self._link.find("networks", [("project_id", self._project_id)])
         shared = self._link.find("networks", [("shared", "True")])
-        usable = {
+        return {
             network["id"]
             for network in [*own, *shared]
             if network["subnets"] and network["admin_state_up"] and not network.get("router:external")
         }
+
+    def _only(self, usable: set[str]) -> str:
         if not usable:
             raise NetworkError(f"Unable to automatically allocate a network for project {self._project_id}")
         if len(usable) > 1:
@@ -48,7 +60,7 @@ class Agreement:
                 "Multiple possible networks found, use a Network ID to be more specific.",
                 fault=Fault.CONFLICT,
             )
-        return str(usable.pop())
+        return min(usable)
 
     def _check_port(self, port_id: str) -> None:
         try:

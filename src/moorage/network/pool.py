@@ -133,7 +133,7 @@ class PoolNetwork:
     def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
         if isinstance(networks, list) and networks:
             self._check(networks)
-        return Agreed(networks)
+        return Agreed("auto" if networks == "any" else networks)
 
     def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
         """Nothing has to be made: a port of ours is the same every time."""

@@ -242,9 +242,10 @@ def _networks(call: Call, server: Json, most: int) -> str | list[Json]:
     given = server.get("networks")
     if given == "none":
         return "none"
-    if given == "auto" or not given:
-        if given == "auto":
-            call.authorize(ATTACH_NETWORK, own_project(call))
+    if not given:
+        return "any"
+    if given == "auto":
+        call.authorize(ATTACH_NETWORK, own_project(call))
         return "auto"
     call.authorize(ATTACH_NETWORK, own_project(call))
     wanted = [_network(network) for network in given]
