@@ -33,10 +33,10 @@ from tests.functional.mirror.site import Site
 from tests.support.compute import Cloud, cloud_on
 
 T = TypeVar("T")
-HOSTS = ("h1", "h2", "h3")
-NODES = ("n1", "n2", "n3", "n4")
+HOSTS = ("h1", "h2")
+NODES = ("n1", "n2", "n3")
 SHARED = "disk-array"
-NAMES = ("rack", "zone", "tenant")
+NAMES = ("rack", "zone")
 FOREIGN = ("network", "storage")
 _EMPTIED = (
     *(tables.aggregate_hosts, tables.aggregates, tables.deleted_aggregates, tables.unmirrored_nodes),
@@ -85,14 +85,23 @@ class AnyOrder(RuleBasedStateMachine):
         self.foreign: dict[str, set[str]] = {name: set() for name in (*NODES, SHARED)}
         self.shared_with: set[str] = set()
 
-    @initialize()
-    def begin(self) -> None:
+    @initialize(
+        homes=st.fixed_dictionaries({node: st.sampled_from([*HOSTS, None]) for node in NODES}),
+        groups=st.fixed_dictionaries({name: st.sets(st.sampled_from(HOSTS)) for name in NAMES}),
+    )
+    def begin(self, homes: dict[str, str | None], groups: dict[str, set[str]]) -> None:
+        """On a quiet day: some nodes are there, and some aggregates."""
+        self.placement.moods.clear()
         with self.site.cloud.database.write() as connection:
             for table in _EMPTIED:
                 connection.execute(sa.delete(table))
         self.site.report(*NODES, SHARED)
         for host in HOSTS:
-            self.site.beat(host)
+            self.hosts[host] = {node for node, home in homes.items() if home == host}
+            self.site.beat(host, *sorted(self.hosts[host]))
+        for name, group in groups.items():
+            self.ids[name] = self.site.aggregate(name, *sorted(group))
+            self.groups[name] = set(group)
 
     @rule(moods=st.lists(st.sampled_from(["away", "lost answer", "well"]), min_size=1, max_size=6))
     def outage(self, moods: list[str]) -> None:
@@ -123,7 +132,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert self.site.delete(self.ids.pop(name)).status == 200
         self.shared_with.discard(name)
 
-    @rule(node=st.sampled_from(NODES), host=st.sampled_from([*HOSTS, None]), late=st.booleans())
+    @rule(node=st.sampled_from(NODES), host=st.sampled_from([*HOSTS, None, None]), late=st.booleans())
     def move_node(self, node: str, host: str | None, late: bool) -> None:
         """To another host, which may say so before the old one does, or to none."""
         before = next((name for name, held in self.hosts.items() if node in held), None)
@@ -188,7 +197,7 @@ def test_placement_agrees_in_the_end(moody_site: tuple[Site, MoodyPlacement]) ->
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=25,
+            max_examples=50,
             stateful_step_count=25,
             deadline=None,
             suppress_health_check=list(HealthCheck),
