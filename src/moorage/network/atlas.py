@@ -8,10 +8,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from moorage.network.neutron_link import NeutronLink
+from moorage.network.neutron_link import NeutronFault, NeutronLink
 
 _REMEMBER_SECONDS = 30.0
 _MOST = 10_000
+_UNCOUNTED = 1
+"""Of a subnet that nobody counted there may be an address left."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +71,23 @@ class Atlas:
 
         From Neutron's own count: what it reports to Placement goes astray now and then.
         """
-        told = self._link.show("network-ip-availabilities", chart.id)
-        free = {
-            row["subnet_id"]: int(row["total_ips"]) - int(row["used_ips"])
-            for row in told["subnet_ip_availability"]
-        }
+        free = self._free(chart)
         room: dict[tuple[str, int], int] = defaultdict(int)
         for subnet in chart.subnets:
             if subnet.segment:
-                room[subnet.segment, subnet.version] += max(0, free.get(subnet.id, 0))
+                room[subnet.segment, subnet.version] += max(0, free.get(subnet.id, _UNCOUNTED))
         full = {segment for (segment, _), left in room.items() if left == 0}
         return sorted({segment for segment, _ in room} - full)
+
+    def _free(self, chart: Chart) -> dict[str, int]:
+        """Addresses left by subnet; nothing is known where Neutron does not count them."""
+        try:
+            told = self._link.show("network-ip-availabilities", chart.id)
+        except NeutronFault as fault:
+            if fault.status != 404:
+                raise
+            return {}
+        return {
+            row["subnet_id"]: int(row["total_ips"]) - int(row["used_ips"])
+            for row in told["subnet_ip_availability"]
+        }
