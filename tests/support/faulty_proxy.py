@@ -120,7 +120,7 @@ class FaultyProxy:
                 self.end_headers()
                 self.wfile.write(answer)
 
-            do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815
+            do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815
 
             def log_message(self, format: str, *args: object) -> None:
                 """The test shows what it did."""

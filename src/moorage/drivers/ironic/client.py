@@ -59,9 +59,10 @@ _NODE = msgspec.json.Decoder(NodeRecord)
 
 
 class IronicClient:
-    def __init__(self, adapter: Adapter, timeout: float = _TIMEOUT) -> None:
+    def __init__(self, adapter: Adapter, timeout: float = _TIMEOUT, page: int = PAGE) -> None:
         self._adapter = adapter
         self._timeout = timeout
+        self._page = page
         self._version: Version | None = None
 
     def version(self) -> Version:
@@ -82,7 +83,7 @@ class IronicClient:
         The address of the next page that Ironic offers forgets the filters, so we make our own.
         """
         fields = ",".join(name for name, since in FIELDS.items() if since <= self.version())
-        query = {**filters, "fields": fields, "limit": str(PAGE)}
+        query = {**filters, "fields": fields, "limit": str(self._page)}
         while True:
             page = _PAGE.decode(self._ask("GET", f"/v1/nodes?{urlencode(query)}")).nodes
             if not page:

@@ -1,0 +1,246 @@
+"""The driver and a real Ironic, with what goes wrong between them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from keystoneauth1 import session
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.loading import get_plugin_loader
+
+from moorage.core import uuids
+from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
+from moorage.drivers.ironic.client import IronicClient, IronicError
+from moorage.drivers.ironic.driver import IronicDriver
+from moorage.drivers.ironic.partition import Partition
+from moorage.drivers.ironic.settings import IronicSettings
+from tests.lab.ironic import service as ironic
+from tests.lab.ironic.nodes import Nodes
+from tests.lab.ironic.older import OlderIronic
+from tests.support import moorage
+from tests.support.faulty_proxy import Fault, FaultyProxy
+from tests.support.postgres import Postgres
+from tests.support.processes import wait_until
+
+LOCKED = Fault(
+    409,
+    json.dumps({"error_message": {"faultstring": "Node 1 is locked by host 2, please retry"}}).encode(),
+    method="PUT",
+    path="/states/provision",
+    times=3,
+)
+LOST = Fault(works=True, method="PUT", path="/states/provision", times=1)
+
+
+@pytest.fixture(scope="module")
+def metal(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Iterator[Nodes]:
+    """Three nodes of group a, one of which is in a shard; one node of group b."""
+    with ironic.running(tmp_path_factory.mktemp("ironic"), postgres, deploy_delay=1) as nodes:
+        nodes.enrol("a-1", "a", traits=["CUSTOM_FAST"])
+        nodes.enrol("a-2", "a")
+        nodes.enrol("a-3", "a", shard="s1")
+        nodes.enrol("b-1", "b")
+        yield nodes
+        postgres.drop_database("ironic")
+
+
+@pytest.fixture
+def proxy(metal: Nodes) -> Iterator[FaultyProxy]:
+    made = FaultyProxy(port_of(metal))
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def driver(proxy: FaultyProxy) -> IronicDriver:
+    return owning(proxy.port, Partition("a"))
+
+
+def port_of(metal: Nodes) -> int:
+    return int(metal.url.rpartition(":")[2])
+
+
+def client(port: int) -> IronicClient:
+    """Pages of two, so that there are several."""
+    auth: Any = get_plugin_loader("none").load_from_options(endpoint=f"http://127.0.0.1:{port}")
+    return IronicClient(Adapter(session.Session(auth=auth), service_type="baremetal"), page=2)
+
+
+def owning(port: int, partition: Partition) -> IronicDriver:
+    """A driver that was told to keep all that it sees."""
+    made = IronicDriver(client(port), partition, IronicSettings(poll_interval=0.2, retries=10))
+    made.look()
+    made.keep(made.eligible())
+    return made
+
+
+def named(driver: IronicDriver) -> dict[str | None, str]:
+    return {record.name: uuid for uuid, record in driver.fleet.listed().items()}
+
+
+def spec(metal: Nodes, node: str, **extra_specs: str) -> ServerSpec:
+    source = {"baremetal:image_source": metal.image("image"), "baremetal:image_type": "whole-disk"}
+    flavor = {"vcpus": 1, "ram": 64, "disk": 1, "extra_specs": extra_specs}
+    port = {"id": uuids.generate(), "mac": "fa:16:3e:00:00:01", "addresses": ["10.0.0.5"]}
+    image = {"id": "image-1", "properties": source}
+    return ServerSpec(uuids.generate(), "s", "p", "u", node, flavor, image, [port], config_drive=True)
+
+
+def provisions(proxy: FaultyProxy) -> int:
+    return sum(method == "PUT" and path.endswith("/states/provision") for method, path in proxy.requests)
+
+
+def remove(metal: Nodes, driver: IronicDriver, server: ServerSpec) -> None:
+    driver.destroy(server.uuid, server.node_uuid)
+    assert metal.show(server.node_uuid)["instance_uuid"] is None
+    wait_until(lambda: metal.show(server.node_uuid)["provision_state"] == "available", "the cleaning", 60)
+
+
+def test_only_the_partition_is_listed_on_every_page(metal: Nodes) -> None:
+    port = port_of(metal)
+    assert set(named(owning(port, Partition("a")))) == {"a-1", "a-2", "a-3"}
+    assert set(named(owning(port, Partition("b")))) == {"b-1"}
+    assert set(named(owning(port, Partition("a", "s1")))) == {"a-3"}
+    assert set(named(owning(port, Partition("b", "s1")))) == set()
+    assert set(named(owning(port, Partition()))) == {"a-1", "a-2", "a-3", "b-1"}
+
+
+@pytest.mark.parametrize("fault", [LOCKED, LOST], ids=["locked", "lost"])
+def test_a_deployment_survives_locks_and_lost_answers(
+    metal: Nodes, proxy: FaultyProxy, driver: IronicDriver, fault: Fault
+) -> None:
+    server = spec(metal, named(driver)["a-1"], **{"trait:CUSTOM_FAST": "required"})
+    proxy.fail(fault)
+    assert driver.spawn(server) == RUNNING
+    assert provisions(proxy) == (4 if fault is LOCKED else 1)
+    assert driver.spawn(server) == RUNNING, "done already"
+    assert driver.servers() == {server.uuid: RUNNING}
+    shown = metal.show(server.node_uuid)
+    assert (shown["provision_state"], shown["instance_info"]["traits"]) == ("active", ["CUSTOM_FAST"])
+    assert driver.stop(server.uuid, server.node_uuid) == SHUT_DOWN
+    assert driver.power(server.uuid, server.node_uuid) == SHUT_DOWN
+    assert driver.servers() == {server.uuid: SHUT_DOWN}
+    remove(metal, driver, server)
+    assert driver.servers() == {}
+
+
+def test_a_node_that_ironic_does_not_take_is_left_as_it_was(metal: Nodes, driver: IronicDriver) -> None:
+    server = spec(metal, named(driver)["a-2"], **{"trait:CUSTOM_FAST": "required"})
+    with pytest.raises(DriverError, match="CUSTOM_FAST") as error:
+        driver.spawn(server)
+    assert error.value.retry_elsewhere
+    assert metal.show(server.node_uuid)["instance_uuid"] is None
+
+
+def test_what_a_driver_was_at_another_one_ends(
+    metal: Nodes, proxy: FaultyProxy, driver: IronicDriver
+) -> None:
+    server = spec(metal, named(driver)["a-2"])
+    ended: list[BaseException] = []
+
+    def deploy() -> None:
+        try:
+            driver.spawn(server)
+        except DriverClosedError as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=deploy)
+    thread.start()
+    wait_until(lambda: metal.show(server.node_uuid)["provision_state"] == "deploying", "the deployment", 30)
+    assert driver.progress()[server.uuid] > 0
+    driver.close()
+    thread.join(30)
+    assert len(ended) == 1
+    successor = owning(proxy.port, Partition("a"))
+    assert successor.spawn(server) == RUNNING
+    assert provisions(proxy) == 1
+    remove(metal, successor, server)
+
+
+def test_a_destroy_ends_a_deployment(metal: Nodes, driver: IronicDriver) -> None:
+    server = spec(metal, named(driver)["a-2"])
+    failures: list[DriverError] = []
+
+    def deploy() -> None:
+        try:
+            driver.spawn(server)
+        except DriverError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=deploy)
+    thread.start()
+    wait_until(lambda: metal.show(server.node_uuid)["provision_state"] == "deploying", "the deployment", 30)
+    remove(metal, driver, server)
+    thread.join(30)
+    assert len(failures) == 1
+    assert driver.progress() == {}
+
+
+def test_nodes_of_another_host_are_left_alone(metal: Nodes, driver: IronicDriver) -> None:
+    first, second = named(driver)["a-1"], named(driver)["a-2"]
+    server = spec(metal, first)
+    driver.spawn(server)
+    driver.keep({second})
+    with pytest.raises(DriverError, match="not this host's") as error:
+        driver.spawn(spec(metal, first))
+    assert error.value.retry_elsewhere
+    driver.destroy(server.uuid, first)
+    assert metal.show(first)["instance_uuid"] == server.uuid
+    assert driver.servers() == {}
+    driver.keep({first, second})
+    moved = spec(metal, second)
+    remove(metal, driver, server)
+    assert driver.spawn(moved) == RUNNING
+    remove(metal, driver, moved)
+
+
+def test_a_server_that_was_left_on_another_node_leaves_it_first(metal: Nodes, driver: IronicDriver) -> None:
+    first, second = named(driver)["a-1"], named(driver)["a-2"]
+    server = spec(metal, first)
+    driver.spawn(server)
+    elsewhere = ServerSpec(server.uuid, "s", "p", "u", second, server.flavor, server.image)
+    assert driver.spawn(elsewhere) == RUNNING
+    assert metal.show(first)["instance_uuid"] is None
+    assert metal.show(second)["instance_uuid"] == server.uuid
+    remove(metal, driver, elsewhere)
+    wait_until(lambda: metal.show(first)["provision_state"] == "available", "the cleaning", 60)
+
+
+@pytest.mark.parametrize(
+    ("newest", "partition"), [((1, 45), Partition("a")), ((1, 81), Partition("a", "s1"))]
+)
+def test_an_ironic_that_can_not_filter_is_not_asked_for_everything(
+    metal: Nodes, tmp_path: Path, newest: tuple[int, int], partition: Partition
+) -> None:
+    older = OlderIronic(port_of(metal), newest)
+    older.start()
+    try:
+        driver = IronicDriver(client(older.port), partition)
+        with pytest.raises(IronicError, match="too old"):
+            driver.check(partition)
+        with pytest.raises(DriverError, match="too old"):
+            driver.look()
+        config = tmp_path / "agent.conf"
+        config.write_text(
+            "[DEFAULT]\ntransport_url = rabbit://guest:guest@127.0.0.1:1/\n"
+            "[placement_client]\nauth_type = none\nendpoint = http://127.0.0.1:1\n"
+            f"[agent]\ndriver = ironic\nstate_directory = {tmp_path / 'state'}\n"
+            f"[ironic]\nauth_type = none\nendpoint = http://127.0.0.1:{older.port}\n"
+            f"partition_key = {partition.key}\nshard = {partition.shard}\n"
+        )
+        command = [str(moorage.PROGRAMS / "moorage-agent"), "--config-file", str(config)]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert run.returncode == 1
+        assert "too old" in run.stderr
+        assert "Traceback" not in run.stderr
+        assert not any("/v1/nodes" in path for _, path in older.requests)
+        assert set(named(owning(older.port, Partition()))) == {"a-1", "a-2", "a-3", "b-1"}
+    finally:
+        older.stop()
