@@ -13,7 +13,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format unit docs conformance chaos bench-placement bench-aggregates bench-boot bench-ports bench-targeted integration reference lab lock release-note clean
+.PHONY: help up test lint format unit docs conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-ports bench-targeted integration reference lab lock release-note clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -61,6 +61,9 @@ bench-boot: $(VENV)/.test  ## servers a second on simulated nodes, embedded and 
 
 bench-ports: $(VENV)/.test lab  ## calls to Neutron a boot, and the time of both phases
 	$(BIN)/python -m bench.ports $(ARGS)
+
+bench-fleet: $(VENV)/.test  ## share a simulated Ironic's nodes among hosts (long)
+	$(BIN)/python -m bench.fleet $(ARGS)
 
 reference: $(VENV)/.test
 	@$(BIN)/python -m tests.conformance.reference_env >/dev/null

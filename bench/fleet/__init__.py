@@ -1,0 +1,1 @@
+"""How long hosts that share the nodes of an Ironic take to find, keep and inherit them."""
