@@ -112,6 +112,19 @@ def test_only_the_partition_is_listed_on_every_page(metal: Nodes) -> None:
     assert set(named(owning(port, Partition()))) == {"a-1", "a-2", "a-3", "b-1"}
 
 
+def test_only_a_node_that_ironic_does_not_have_is_gone(metal: Nodes, driver: IronicDriver) -> None:
+    node = metal.enrol("nameless", "a")
+    metal.ask("PATCH", f"nodes/{node}", [{"op": "remove", "path": "/resource_class"}])
+    driver.look()
+    assert node not in driver.eligible()
+    found = driver.fate(node)
+    assert found is not None
+    assert found.free
+    metal.provision(node, "manage", "manageable")
+    metal.ask("DELETE", f"nodes/{node}")
+    assert driver.fate(node) is None
+
+
 @pytest.mark.parametrize("fault", [LOCKED, LOST], ids=["locked", "lost"])
 def test_a_deployment_survives_locks_and_lost_answers(
     metal: Nodes, proxy: FaultyProxy, driver: IronicDriver, fault: Fault

@@ -97,7 +97,10 @@ class IronicDriver:
             record = self.examine(node_uuid)
         except IronicError as error:
             raise DriverError(str(error)) from error
-        return None if record is None else _shared(record)
+        if record is None:
+            return None
+        nameless = Node(node_uuid, node_uuid, inventory.HYPERVISOR_TYPE, {})  # it has lost its resource class
+        return _shared(record) or SharedNode(nameless, free=record.instance_uuid is None)
 
     def keep(self, node_uuids: Collection[str]) -> None:
         self.fleet.own(node_uuids)
