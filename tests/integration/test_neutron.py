@@ -57,6 +57,9 @@ def test_a_server_gets_a_port_that_is_bound_where_it_runs(site: Site, plain: Any
     (shown,) = server.addresses["plain"]
     assert shown["addr"] == port.fixed_ips[0]["ip_address"]
     assert shown["OS-EXT-IPS-MAC:mac_addr"] == port.mac_address
+    (interface,) = site.demo.compute.server_interfaces(server)
+    assert (interface.port_id, interface.net_id, interface.port_state) == (port.id, plain.id, "ACTIVE")
+    assert interface.fixed_ips == port.fixed_ips
 
 
 def test_the_only_network_is_found_by_itself(site: Site, plain: Any) -> None:

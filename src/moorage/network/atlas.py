@@ -46,13 +46,18 @@ class Atlas:
         self._link = link
         self._lock = threading.Lock()
         self._charts: dict[str, tuple[float, Chart]] = {}
+        self._reading: dict[str, threading.Lock] = {}
 
     def chart(self, network_id: str) -> Chart:
-        now = time.monotonic()
         with self._lock:
+            reading = self._reading.setdefault(network_id, threading.Lock())
+        with reading:  # many boots want the same network at once, and one of them reads it
             known = self._charts.get(network_id)
-        if known is not None and now - known[0] < _REMEMBER_SECONDS:
-            return known[1]
+            if known is not None and time.monotonic() - known[0] < _REMEMBER_SECONDS:
+                return known[1]
+            return self._read(network_id)
+
+    def _read(self, network_id: str) -> Chart:
         network = self._link.show("networks", network_id)
         subnets = self._link.find("subnets", [("network_id", network_id)])
         chart = Chart(
@@ -63,7 +68,8 @@ class Atlas:
         with self._lock:
             if len(self._charts) >= _MOST:
                 self._charts.clear()
-            self._charts[network_id] = (now, chart)
+                self._reading.clear()
+            self._charts[network_id] = (time.monotonic(), chart)
         return chart
 
     def open_segments(self, chart: Chart) -> list[str]:

@@ -171,6 +171,19 @@ class Look(msgspec.Struct, frozen=True):
     """All of them carry traffic."""
 
 
+class Interface(msgspec.Struct, frozen=True):
+    """A port of a server, as the network has it."""
+
+    port_id: str
+    network_id: str
+    mac: str
+    state: str
+    """`ACTIVE` if it carries traffic, as Neutron's words go."""
+    addresses: list[tuple[str, str]]
+    """Each with the subnet that it is of."""
+    tag: str | None = None
+
+
 class Network(Protocol):
     def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
         """Before anything is written down: whether `count` servers can have what is asked for.
@@ -201,3 +214,6 @@ class Network(Protocol):
 
     def look(self, holdings: Sequence[Holding]) -> list[Look]:
         """How the ports of these servers are now, in their order; nothing is changed."""
+
+    def interfaces(self, holding: Holding) -> list[Interface]:
+        """The ports of one server."""

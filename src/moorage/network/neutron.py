@@ -23,6 +23,7 @@ from moorage.network.contract import (
     Binding,
     Fault,
     Holding,
+    Interface,
     Look,
     NetworkError,
     Networks,
@@ -188,6 +189,20 @@ class NeutronNetwork:
         found = self._ports_of([holding.server_uuid for holding in holdings if holding.ports])
         floating = self._floating([port["id"] for ports in found.values() for port in ports])
         return [self._seen(holding, found[holding.server_uuid], floating) for holding in holdings]
+
+    def interfaces(self, holding: Holding) -> list[Interface]:
+        tags = {record.id: record.tag for record in holding.ports}
+        return [
+            Interface(
+                port["id"],
+                port["network_id"],
+                port["mac_address"],
+                port["status"],
+                [(fixed["subnet_id"], fixed["ip_address"]) for fixed in port["fixed_ips"]],
+                tags.get(port["id"]),
+            )
+            for port in self._ports_of([holding.server_uuid])[holding.server_uuid]
+        ]
 
     def _floating(self, port_ids: Sequence[str]) -> dict[str, list[str]]:
         """By port; nothing where Neutron has no routers."""

@@ -28,6 +28,7 @@ from moorage.network.contract import (
     Asker,
     Binding,
     Holding,
+    Interface,
     Look,
     NetworkError,
     Networks,
@@ -174,6 +175,20 @@ class PoolNetwork:
     def look(self, holdings: Sequence[Holding]) -> list[Look]:
         """Nobody else changes what we give out."""
         return [Look(holding.ports, up=True) for holding in holdings]
+
+    def interfaces(self, holding: Holding) -> list[Interface]:
+        """A pool is its own subnet; a port is up once it has an address."""
+        return [
+            Interface(
+                port.id,
+                port.network_id,
+                port.mac,
+                "ACTIVE" if port.addresses else "DOWN",
+                [(port.network_id, address) for address in port.addresses],
+                port.tag,
+            )
+            for port in holding.ports
+        ]
 
     def bind_many(
         self, connection: Connection, bindings: Sequence[Binding]

@@ -7,6 +7,7 @@ from oslo_policy import policy
 from moorage.compute.api import (
     external_events,
     instance_actions,
+    interfaces,
     migrations,
     move_actions,
     move_schemas,
@@ -132,6 +133,14 @@ ROUTES: tuple[R, ...] = (
                 query=move_schemas.LIST_MIGRATIONS,
             )
         },
+    ),
+    R(
+        f"{_SERVER}/os-interface",
+        {"GET": E(interfaces.index, f"{RULE}os-attach-interfaces:list", READER)},
+    ),
+    R(
+        f"{_SERVER}/os-interface/{{port_id}}",
+        {"GET": E(interfaces.show, f"{RULE}os-attach-interfaces:show", READER)},
     ),
     R(f"{_SERVER}/ips", {"GET": E(server_extras.addresses, f"{RULE}ips:index", READER)}),
     R(f"{_SERVER}/ips/{{network}}", {"GET": E(server_extras.network_addresses, f"{RULE}ips:show", READER)}),
