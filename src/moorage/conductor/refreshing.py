@@ -19,7 +19,7 @@ from moorage.conductor import chores, server_ports
 from moorage.core.periodic import Periodic
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations, servers
-from moorage.network.contract import Holding, Look, Network
+from moorage.network.contract import Holding, Network, PortRecord
 
 REFRESHED = Counter("moorage_network_refreshed_total", "Servers whose ports had changed.")
 CHANGED = "ports that changed"
@@ -79,11 +79,11 @@ class Refreshing:
         with self._database.read() as connection:
             rows = changed_ports.rows(connection, server_uuids)
         holdings = [Holding.of(row) for row in rows]
-        for row, holding, look in zip(rows, holdings, self._network.look(holdings), strict=True):
-            if look.ports != holding.ports:
-                self._write(row, look)
+        for row, holding, ports in zip(rows, holdings, self._network.look(holdings), strict=True):
+            if ports != holding.ports:
+                self._write(row, ports)
 
-    def _write(self, row: Mapping[str, Any], look: Look) -> None:
+    def _write(self, row: Mapping[str, Any], ports: list[PortRecord]) -> None:
         """Unless somebody has begun to work on the server, or has changed what we compared with."""
 
         def write(connection: Connection) -> bool:
@@ -98,8 +98,8 @@ class Refreshing:
                 sa.update(servers)
                 .where(servers.c.id == row["id"])
                 .values(
-                    request={**request, "ports": msgspec.to_builtins(look.ports)},
-                    addresses=server_ports.addresses(look.ports),
+                    request={**request, "ports": msgspec.to_builtins(ports)},
+                    addresses=server_ports.addresses(ports),
                 )
             )
             return True

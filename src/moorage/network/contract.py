@@ -162,15 +162,6 @@ class Holding(msgspec.Struct, frozen=True):
         return cls(server["uuid"], ports, frozenset(named | {port.id for port in ports if not port.ours}))
 
 
-class Look(msgspec.Struct, frozen=True):
-    """How the ports of a server are now."""
-
-    ports: list[PortRecord]
-    """Those that still exist."""
-    up: bool
-    """All of them carry traffic."""
-
-
 class Interface(msgspec.Struct, frozen=True):
     """A port of a server, as the network has it."""
 
@@ -212,8 +203,11 @@ class Network(Protocol):
     def release(self, holdings: Sequence[Holding]) -> None:
         """These servers are gone: delete the ports that we made, unbind the user's, touch no others."""
 
-    def look(self, holdings: Sequence[Holding]) -> list[Look]:
-        """How the ports of these servers are now, in their order; nothing is changed."""
+    def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
+        """Whether all ports of each of these servers carry traffic."""
+
+    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
+        """The ports of these servers as they are now, without those that are gone; in the servers' order."""
 
     def interfaces(self, holding: Holding) -> list[Interface]:
         """The ports of one server."""

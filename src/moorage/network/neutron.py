@@ -24,7 +24,6 @@ from moorage.network.contract import (
     Fault,
     Holding,
     Interface,
-    Look,
     NetworkError,
     Networks,
     Order,
@@ -185,7 +184,14 @@ class NeutronNetwork:
 
     # ------------------------------------------------------------ meanwhile
 
-    def look(self, holdings: Sequence[Holding]) -> list[Look]:
+    def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
+        """A port that is gone is not waited for."""
+        found = self._ports_of([holding.server_uuid for holding in holdings])
+        return [
+            all(port["status"] == "ACTIVE" for port in found[holding.server_uuid]) for holding in holdings
+        ]
+
+    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
         found = self._ports_of([holding.server_uuid for holding in holdings if holding.ports])
         floating = self._floating([port["id"] for ports in found.values() for port in ports])
         return [self._seen(holding, found[holding.server_uuid], floating) for holding in holdings]
@@ -215,9 +221,11 @@ class NeutronNetwork:
                 raise
         return leading
 
-    def _seen(self, holding: Holding, ports: Sequence[Json], floating: Mapping[str, list[str]]) -> Look:
+    def _seen(
+        self, holding: Holding, ports: Sequence[Json], floating: Mapping[str, list[str]]
+    ) -> list[PortRecord]:
         by_id = {port["id"]: port for port in ports}
-        there = [
+        return [
             msgspec.structs.replace(
                 record,
                 mac=by_id[record.id]["mac_address"],
@@ -228,7 +236,6 @@ class NeutronNetwork:
             for record in holding.ports
             if record.id in by_id
         ]
-        return Look(there, up=all(by_id[record.id]["status"] == "ACTIVE" for record in there))
 
     # ------------------------------------------------------------ the end
 

@@ -29,7 +29,6 @@ from moorage.network.contract import (
     Binding,
     Holding,
     Interface,
-    Look,
     NetworkError,
     Networks,
     Order,
@@ -172,9 +171,12 @@ class PoolNetwork:
         servers = [holding.server_uuid for holding in holdings]
         self._database.transact(lambda connection: self.release_many(connection, servers))
 
-    def look(self, holdings: Sequence[Holding]) -> list[Look]:
+    def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
+        return [True for _ in holdings]
+
+    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
         """Nobody else changes what we give out."""
-        return [Look(holding.ports, up=True) for holding in holdings]
+        return [holding.ports for holding in holdings]
 
     def interfaces(self, holding: Holding) -> list[Interface]:
         """A pool is its own subnet; a port is up once it has an address."""

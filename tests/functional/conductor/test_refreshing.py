@@ -14,7 +14,7 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables import network as tables
 from moorage.db.tables.compute import operations
-from moorage.network.contract import Holding, Look
+from moorage.network.contract import Holding, PortRecord
 from moorage.network.pool import PoolNetwork, PoolSettings
 from tests.functional.conductor.conftest import Yard
 from tests.support.processes import wait_until
@@ -25,9 +25,9 @@ MakeYard = Callable[..., Yard]
 class Renumbered(PoolNetwork):
     """A network that gave all its ports other addresses."""
 
-    def look(self, holdings: Sequence[Holding]) -> list[Look]:
+    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
         return [
-            Look([msgspec.structs.replace(port, addresses=["10.99.0.1"]) for port in each.ports], up=True)
+            [msgspec.structs.replace(port, addresses=["10.99.0.1"]) for port in each.ports]
             for each in holdings
         ]
 

@@ -163,8 +163,8 @@ class Build:
     def plugged(self, batch: Sequence[Work]) -> None:
         """Wait for the ports to come up. An event may nudge us, but the network has the last word."""
         waiting = [work for work in batch if self._plugging.seconds and server_ports.of(work)]
-        looks = self._network.look([server_ports.holding(work) for work in waiting])
-        down = {work.operation.id for work, seen in zip(waiting, looks, strict=True) if not seen.up}
+        up = self._network.are_up([server_ports.holding(work) for work in waiting])
+        down = {work.operation.id for work, is_up in zip(waiting, up, strict=True) if not is_up}
         for work in batch:
             if work.operation.id not in down:
                 self._running(work)
