@@ -52,6 +52,8 @@ class Ownership:
         self._everything = True
         self._known = False
         """Whether we were ever told what we own."""
+        self._listed = False
+        """Whether the driver has looked at what we serve."""
 
     def meet(self, members: list[str]) -> bool:
         """These hosts share the nodes from now on; whether that is news."""
@@ -65,6 +67,7 @@ class Ownership:
     def part(self) -> None:
         """We serve other nodes from now on: nothing is proposed before we know with whom we share those."""
         self.members = ()
+        self._listed = False
 
     def facts(self) -> dict[str, Any]:
         """What a heartbeat says of us, so that conductors find our peers."""
@@ -73,9 +76,13 @@ class Ownership:
     def look(self) -> list[str]:
         """See what nodes there are, what we want and what we give up; answers with own ones that are gone."""
         self._driver.look()
-        return self.propose() if self.members else []
+        self._listed = True
+        return self.propose()
 
     def propose(self) -> list[str]:
+        """The same for what was seen last: when a peer dies, nobody waits for a look at 100,000 nodes."""
+        if not self.members or not self._listed:
+            return []
         eligible = self._driver.eligible()
         mine = self._driver.share(self._host, self.members) & eligible.keys()
         with self._lock:

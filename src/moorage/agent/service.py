@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -191,10 +191,14 @@ class AgentService:
     def _look(self) -> bool:
         """See what nodes there are, and bid for those that should be ours."""
         assert self._ownership is not None
+        return self._follow(self._ownership.look)
+
+    def _follow(self, look: Callable[[], list[str]]) -> bool:
+        """Look, then say what follows from it."""
         try:
-            gone = self._ownership.look()
+            gone = look()
         except DriverError as error:
-            LOG.warning("the nodes can't be listed, and stay as they were: %s", error)
+            LOG.warning("the nodes can't be looked at, and stay as they were: %s", error)
             return False
         for uuid in gone:
             self._forget_provider(uuid)
@@ -211,6 +215,7 @@ class AgentService:
 
     def _meet(self, peers: list[str]) -> None:
         if self._ownership is not None and self._ownership.meet(peers):
+            self._follow(self._ownership.propose)
             self.look_soon()
 
     def _learn_owned(self, word: Word) -> None:
