@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from moorage.db import engine
 from moorage.db.tables import compute as tables
+from moorage.db.tables.moves import migrations
 from tests.chaos.books import check_counters
 from tests.support.deployment import EXCLUSIVE_CLASS, EXCLUSIVE_FLAVOR, EXCLUSIVE_HOST, Deployment
 
@@ -66,6 +67,11 @@ class CloudBooks:
         query = sa.select(sa.func.count()).where(tables.operations.c.finished_at.is_(None))
         with self._engine.connect() as connection:
             return int(connection.execute(query).scalar_one())
+
+    def moves(self) -> Counter[str]:
+        """How the moves of servers ended, or how far they are."""
+        with self._engine.connect() as connection:
+            return Counter(connection.execute(sa.select(migrations.c.status)).scalars())
 
     def servers(self) -> list[Shown]:
         found: list[Shown] = []

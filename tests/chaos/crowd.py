@@ -1,4 +1,4 @@
-"""Users who keep a cloud busy: they boot, stop, start, reboot and delete servers, whatever it answers."""
+"""Users who keep a cloud busy: they boot, stop, reboot, move and delete servers, whatever it answers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,12 @@ PROJECTS = [f"crowd-{number}" for number in range(1, 9)]
 _EXPECTED = {200, 202, 204, 404, 409, 503}
 """Done; gone meanwhile; busy meanwhile; the database is away."""
 _ACTIONS: dict[str, list[dict[str, Any]]] = {
-    "ACTIVE": [{"os-stop": None}, {"reboot": {"type": "SOFT"}}, {"reboot": {"type": "HARD"}}],
+    "ACTIVE": [
+        {"os-stop": None},
+        {"reboot": {"type": "SOFT"}},
+        {"reboot": {"type": "HARD"}},
+        {"os-migrateLive": {"host": None, "block_migration": "auto"}},
+    ],
     "SHUTOFF": [{"os-start": None}, {"reboot": {"type": "HARD"}}],
 }
 
@@ -33,7 +38,7 @@ class User:
         self._session.headers.update(
             {
                 "x-auth-token": f"{project}:{project}",
-                "x-roles": "member,reader",
+                "x-roles": "manager,member,reader",
                 "openstack-api-version": "compute 2.96",
             }
         )

@@ -124,6 +124,7 @@ def test_whatever_dies_nothing_is_stuck_and_nothing_leaks(
     print(f"answers {dict(crowd.answers)}")
     assert not crowd.surprises, crowd.surprises[:5]
     settle(deployment, books)
+    print(f"moves {dict(books.moves())}")
     assert any(server.host is not None for server in books.servers())
     delete_all(deployment)
     settle(deployment, books)
