@@ -68,6 +68,8 @@ class Seat:
     """The server's row, or one that a server would have."""
     tried_nodes: frozenset[str] = frozenset()
     leaving: Leaving | None = None
+    full_cells: frozenset[str] = frozenset()
+    """Where there was no address for it."""
     request: Request | None = None
     queries: tuple[Query, ...] = ()
     """Several only if there are several nodes that it may be on, and no others."""
@@ -186,6 +188,8 @@ class Decider:
             server_group=_group(seat, around),
             tried_nodes=seat.tried_nodes,
         )
+        if seat.full_cells:
+            request = replace(request, full_cells=seat.full_cells)
         if seat.leaving is not None:
             request = replace(request, leaves=seat.leaving.host, cell=seat.leaving.cell)
         request = hints.with_neighbours(request, asked.get("scheduler_hints") or {}, around.node_of)

@@ -67,7 +67,8 @@ class Placer:
     def place(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
         """For each server where it goes, claimed; or why it goes nowhere."""
         with SECONDS.time():
-            return self._place(batch, [Seat(work.server, _tried(work)) for work in batch])
+            seats = [Seat(work.server, _tried(work), full_cells=_full_cells(work)) for work in batch]
+            return self._place(batch, seats)
 
     def place_moves(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
         """As `place`, for servers that are on a host: their claims there go to their migrations."""
@@ -165,6 +166,10 @@ def _placed(seat: Seat, board: Board) -> Placed:
 
 def _tried(work: Work) -> frozenset[str]:
     return frozenset(work.data.get("tried_nodes", ()))
+
+
+def _full_cells(work: Work) -> frozenset[str]:
+    return frozenset(work.data.get("full_cells", ()))
 
 
 def _as_moved(work: Work, move: Move) -> dict[str, Any]:

@@ -25,13 +25,22 @@ class Fault(StrEnum):
 
 
 class NetworkError(Exception):
-    """A sentence for the user; `retry_elsewhere` says whether another host may do."""
+    """A sentence for the user; `retry_elsewhere` says whether another host may do.
+
+    If no host of the same cell will do either, `cell` names it.
+    """
 
     def __init__(
-        self, message: str, *, retry_elsewhere: bool = False, fault: Fault = Fault.BAD_REQUEST
+        self,
+        message: str,
+        *,
+        retry_elsewhere: bool = False,
+        cell: str | None = None,
+        fault: Fault = Fault.BAD_REQUEST,
     ) -> None:
         super().__init__(message)
         self.retry_elsewhere = retry_elsewhere
+        self.cell = cell
         self.fault = fault
 
 

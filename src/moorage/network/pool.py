@@ -256,6 +256,7 @@ def _outcome(binding: Binding, address: str | None) -> list[PortRecord] | Networ
         return NetworkError(
             f"No addresses are left for hosts of cell {binding.cell}, like {binding.host}.",
             retry_elsewhere=True,
+            cell=binding.cell,
         )
     first, *others = binding.ports
     return [msgspec.structs.replace(first, addresses=[address]), *others]

@@ -73,6 +73,8 @@ class Request:
     different_nodes: frozenset[str] = frozenset()
     tried_nodes: frozenset[str] = frozenset()
     """Nodes that have failed this server already."""
+    full_cells: frozenset[str] = frozenset()
+    """Cells that have no address left for this server."""
     narrowings: tuple[Narrowing, ...] = ()
     """By which aggregates it was narrowed, as the trace tells it."""
 

@@ -19,6 +19,7 @@ _COUNTED = {
     Kind.NOT_THE_HOST_ASKED_FOR: "are not the host asked for",
     Kind.HOST_IT_LEAVES: "are the host that it shall leave",
     Kind.OTHER_CELL: "are in another cell",
+    Kind.CELL_FULL: "are in cells that have no addresses left",
     Kind.HOST_DOWN: "are down",
     Kind.HOST_DISABLED: "are disabled",
     Kind.AGGREGATES_CHANGED: "were put into other aggregates just now",

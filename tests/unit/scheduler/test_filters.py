@@ -55,6 +55,12 @@ def test_tried() -> None:
     assert kind(TriedFilter(), host(2), asked) is None
 
 
+def test_cells_without_addresses() -> None:
+    asked = replace(request(), full_cells=frozenset({"rack-1"}))
+    assert kind(TriedFilter(), host(1, cell="rack-1"), asked) is Kind.CELL_FULL
+    assert kind(TriedFilter(), host(1, cell="rack-2"), asked) is None
+
+
 def test_requested_host() -> None:
     assert kind(RequestedHostFilter(), host(1), request(host="host-1")) is None
     assert kind(RequestedHostFilter(), host(2), request(host="host-1")) is Kind.NOT_THE_HOST_ASKED_FOR

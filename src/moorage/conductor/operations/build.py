@@ -136,7 +136,7 @@ class Build:
         ]
         for work, ports in zip(batch, self._network.bind(bindings), strict=True):
             if isinstance(ports, NetworkError):
-                self._try_elsewhere(work, "bind", str(ports), allowed=ports.retry_elsewhere)
+                self._unbindable(work, ports)
                 continue
             server_ports.keep(work, ports)
             work.changes |= {
@@ -144,6 +144,15 @@ class Build:
                 "addresses": server_ports.addresses(ports),
             }
             work.go_on("spawn")
+
+    def _unbindable(self, work: Work, error: NetworkError) -> None:
+        """A cell without addresses is left as a whole, which does not count as a failure of a host."""
+        if error.cell is None:
+            self._try_elsewhere(work, "bind", str(error), allowed=error.retry_elsewhere)
+            return
+        work.data.setdefault("full_cells", []).append(error.cell)
+        _give_up_here(work, "bind", "refused", str(error))
+        work.advance("reschedule")
 
     def spawn(self, batch: Sequence[Work]) -> None:
         self._agents.ask(batch, "spawn", then="spawned", payload=lambda work: server_spec.of(work.server))

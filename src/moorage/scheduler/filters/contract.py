@@ -19,6 +19,7 @@ class Kind(StrEnum):
     NOT_THE_HOST_ASKED_FOR = "not_the_host_asked_for"
     HOST_IT_LEAVES = "host_it_leaves"
     OTHER_CELL = "other_cell"
+    CELL_FULL = "cell_full"
     HOST_DOWN = "host_down"
     HOST_DISABLED = "host_disabled"
     AGGREGATES_CHANGED = "aggregates_changed"
@@ -49,6 +50,7 @@ _SENTENCES = {
     Kind.NOT_THE_HOST_ASKED_FOR: "{subject} was asked for",
     Kind.HOST_IT_LEAVES: "it is the host that the server shall leave",
     Kind.OTHER_CELL: "it is in another cell than the server, which has its addresses in {subject}",
+    Kind.CELL_FULL: "its cell {subject} has no addresses left",
     Kind.HOST_DOWN: "its compute service is down",
     Kind.HOST_DISABLED: "its compute service is disabled",
     Kind.AGGREGATES_CHANGED: "its aggregates have changed, and Placement does not know it yet",

@@ -1,4 +1,4 @@
-"""A node that failed a server is not tried again for it."""
+"""A node that failed a server is not tried again for it, nor is a cell that has no address left."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ class TriedFilter:
     name = "tried"
 
     def applies(self, request: Request) -> bool:
-        return bool(request.tried_nodes)
+        return bool(request.tried_nodes or request.full_cells)
 
     def objection(self, host: HostState, request: Request) -> Reason | None:
-        return Reason(Kind.ALREADY_TRIED) if host.node_uuid in request.tried_nodes else None
+        if host.node_uuid in request.tried_nodes:
+            return Reason(Kind.ALREADY_TRIED)
+        return Reason(Kind.CELL_FULL, host.cell) if host.cell in request.full_cells else None
