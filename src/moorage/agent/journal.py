@@ -129,10 +129,11 @@ class Journal:
                 [(result.server_uuid, result.operation_id, result.attempt) for result in results],
             )
 
-    def newest_operations(self) -> dict[str, int]:
-        """By server, the last operation that we heard of."""
+    def newest(self) -> dict[str, tuple[int, int]]:
+        """By server, the last operation that we heard of, and its attempt."""
         with self._lock:
-            return dict(self._file.execute("SELECT server, operation FROM tasks").fetchall())
+            rows = self._file.execute("SELECT server, operation, attempt FROM tasks").fetchall()
+        return {server: (operation, attempt) for server, operation, attempt in rows}
 
     def forget(self, seconds: float) -> int:
         """Drop the memory of servers that were destroyed so long ago that nothing of them is on its way."""

@@ -231,7 +231,7 @@ class AgentService:
         if self._forgotten.is_set() or self._is_time_to_say_everything():
             self._say_everything_again()
         nodes = None if self._ownership is not None else _facts(self._driver.nodes())
-        operations = self._journal.newest_operations()  # before we look: then what we see is not older
+        newest = self._journal.newest()  # before we look: then what we see is not older
         busy = self._executor.busy()
         found = {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
         known = {uuid: power for uuid, power in self._said_power.items() if uuid not in busy}
@@ -241,7 +241,7 @@ class AgentService:
             facts={**self._facts, **self._terms(), "disabled": self._tracker.disabled},
             nodes=nodes if nodes != self._said_nodes else None,
             sightings={
-                uuid: Sighting(number, operations.get(uuid, 0))
+                uuid: Sighting(number, *newest.get(uuid, (0, 0)))
                 for uuid, number in _news(known, found, everything=self._say_everything).items()
             },
             bid=None if self._ownership is None else self._ownership.bid(),

@@ -88,6 +88,8 @@ class Sighting(msgspec.Struct, frozen=True):
     """As the API numbers it; 0 if the server is not here any more."""
     operation_id: int = 0
     """The newest operation that the agent had heard of when it looked: after a newer one, this is no news."""
+    attempt: int = 0
+    """The newest attempt of it; 0 from agents that don't say."""
 
 
 class Bid(msgspec.Struct, frozen=True):

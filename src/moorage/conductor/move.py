@@ -10,6 +10,9 @@ from moorage.compute.migrations import Migration
 from moorage.compute.states import VmState
 from moorage.conductor.work import Work
 
+TASKS = "tasks"
+"""In an operation's data: by host, the attempt of the last task that it was given."""
+
 
 class End(msgspec.Struct, frozen=True):
     """Where a server is, or comes from."""

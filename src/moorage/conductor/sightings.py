@@ -16,6 +16,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import DISCARD, SET_RATIOS, SET_STATUS, Heartbeat, Sighting, Task
 from moorage.compute.states import PowerNumber, VmState
+from moorage.conductor.move import TASKS
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
@@ -29,6 +30,8 @@ _FOLLOWS = {
     (VmState.ACTIVE.value, PowerNumber.SHUT_DOWN): VmState.STOPPED.value,
     (VmState.STOPPED.value, PowerNumber.RUNNING): VmState.ACTIVE.value,
 }
+_LOOK_BACK = 20
+"""So many operations of a server are looked through for one that its host was told about."""
 _NEWEST = (
     sa.select(sa.func.max(operations.c.id))
     .where(operations.c.server_id == servers.c.id)
@@ -59,9 +62,7 @@ def follow(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> N
     """Write down the power states of the host's servers, unless an operation is at them or was since."""
     if not seen:
         return
-    query = sa.select(
-        servers.c.id, servers.c.uuid, servers.c.vm_state, servers.c.power_state, _NEWEST.label("newest")
-    ).where(
+    query = sa.select(servers.c.id, servers.c.uuid, servers.c.vm_state, servers.c.power_state).where(
         among(connection, servers.c.uuid, list(seen)),
         servers.c.host == host,
         servers.c.task_state.is_(None),
@@ -71,12 +72,37 @@ def follow(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> N
         sighting = seen[row.uuid]
         vm_state = _FOLLOWS.get((row.vm_state, sighting.power), row.vm_state)
         changed = (vm_state, sighting.power) != (row.vm_state, row.power_state)
-        if changed and sighting.operation_id >= (row.newest or 0):
+        if changed and _is_news(sighting, _last_task(connection, row.id, host)):
             connection.execute(
                 sa.update(servers)
                 .where(servers.c.id == row.id, servers.c.task_state.is_(None))
                 .values(vm_state=vm_state, power_state=sighting.power, updated_at=utcnow())
             )
+
+
+def _is_news(sighting: Sighting, last: tuple[int, int]) -> bool:
+    """Whether the agent had heard of all that it was told when it looked."""
+    if not sighting.attempt:
+        return sighting.operation_id >= last[0]
+    return (sighting.operation_id, sighting.attempt) >= last
+
+
+def _last_task(connection: Connection, server_id: int, host: str) -> tuple[int, int]:
+    """Operation and attempt of what a host was last told to do with a server.
+
+    A move tells two hosts, and keeps what it told whom; one that found no place has told nobody.
+    """
+    query = (
+        sa.select(operations.c.id, operations.c.attempt, operations.c.data)
+        .where(operations.c.server_id == server_id)
+        .order_by(operations.c.id.desc())
+        .limit(_LOOK_BACK)
+    )
+    for operation_id, attempt, data in connection.execute(query):
+        told = data.get(TASKS, {}).get(host) if "move" in data else attempt
+        if told is not None:
+            return operation_id, told
+    return 0, 0
 
 
 def _status(heartbeat: Heartbeat, disabled: bool) -> list[Task]:

@@ -109,7 +109,7 @@ def test_after_a_restart_everything_is_told_again(cloud: Cloud) -> None:
     cloud.heartbeats.clear()
     cloud.start()
     wait_until(lambda: bool(cloud.heartbeats), "a heartbeat", 5)
-    assert cloud.heartbeats[0].sightings == {"server-1": Sighting(RUNNING, 1)}
+    assert cloud.heartbeats[0].sightings == {"server-1": Sighting(RUNNING, 1, 1)}
     assert len(cloud.heartbeats[0].nodes or []) == 2
 
 
@@ -123,7 +123,7 @@ def test_after_an_outage_of_the_bus_everything_is_told_again(cloud: Cloud) -> No
     cloud.heartbeats.clear()
     cloud.conductor.receive(cloud.results.extend, cloud.heartbeats.append)
     wait_until(lambda: bool(cloud.heartbeats), "a heartbeat", 5)
-    assert cloud.heartbeats[0].sightings == {"server-1": Sighting(RUNNING, 1)}
+    assert cloud.heartbeats[0].sightings == {"server-1": Sighting(RUNNING, 1, 1)}
     assert len(cloud.heartbeats[0].nodes or []) == 2
     assert not cloud.next_heartbeats(3)[-1].sightings
 

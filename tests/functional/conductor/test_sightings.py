@@ -63,6 +63,17 @@ class Control:
         self.stand.journal.accept([Task(operation, uuid, "spawn", 1, node)])
         return uuid
 
+    def move(self, uuid: str, tasks: dict[str, int]) -> int:
+        """An operation that moved the server, and told these hosts to do something at these attempts."""
+        with self.database.write() as connection:
+            server_id = sa.select(servers.c.id).where(servers.c.uuid == uuid)
+            found = connection.execute(server_id).scalar_one()
+            return ledger.enqueue(connection, found, "cold_move", {"move": {}, "tasks": tasks})
+
+    def told(self, uuid: str, operation: int, attempt: int) -> None:
+        """The agent has heard of this."""
+        self.stand.journal.accept([Task(operation, uuid, "start", attempt, "")])
+
     def attempt(self, uuid: str, attempt: int) -> None:
         with self.database.write() as connection:
             server_id = sa.select(servers.c.id).where(servers.c.uuid == uuid).scalar_subquery()
@@ -71,9 +82,9 @@ class Control:
 
     def see(self, power: dict[str, int] | None = None, *, disabled: bool = False) -> list[Task]:
         self.orders.clear()
-        known = self.stand.journal.newest_operations()
+        known = self.stand.journal.newest()
         found = self.stand.driver.servers() if power is None else power
-        seen = {uuid: Sighting(number, known.get(uuid, 0)) for uuid, number in found.items()}
+        seen = {uuid: Sighting(number, *known.get(uuid, (0, 0))) for uuid, number in found.items()}
         self.inbox.on_heartbeat(Heartbeat("host-1", 1, {"disabled": disabled}, sightings=seen))
         return list(self.orders)
 
@@ -165,3 +176,22 @@ def test_a_host_hears_that_it_is_disabled_until_it_has_understood(control: Contr
         connection.execute(sa.update(services).values(disabled=False))
     (order,) = control.see(disabled=True)
     assert order.payload == {"disabled": False}
+
+
+def test_what_was_seen_before_the_last_task_of_a_move_is_no_news(control: Control) -> None:
+    uuid = control.server()
+    moved = control.move(uuid, {"host-1": 7})
+    control.told(uuid, moved, 6)
+    control.see({uuid: SHUT_DOWN})
+    assert control.shown(uuid) == ("active", RUNNING)
+    control.told(uuid, moved, 7)
+    control.see({uuid: SHUT_DOWN})
+    assert control.shown(uuid) == ("stopped", SHUT_DOWN)
+
+
+def test_a_move_that_told_this_host_nothing_blinds_nobody(control: Control) -> None:
+    uuid = control.server()
+    control.move(uuid, {"host-2": 9})
+    control.move(uuid, {})
+    control.see({uuid: SHUT_DOWN})
+    assert control.shown(uuid) == ("stopped", SHUT_DOWN)

@@ -29,7 +29,7 @@ from moorage.conductor.agents import Agents
 from moorage.conductor.both_ends import BothEnds
 from moorage.conductor.deciding import NoHost
 from moorage.conductor.hosts import Hosts
-from moorage.conductor.move import End, Move, destination
+from moorage.conductor.move import TASKS, End, Move, destination
 from moorage.conductor.placing import Disputed, Placer
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
@@ -158,8 +158,11 @@ class Moving:
         for work in batch:
             if end(work).host not in up:
                 down(work)
+        reachable = [work for work in batch if end(work).host in up]
+        for work in reachable:
+            work.data.setdefault(TASKS, {})[end(work).host] = work.operation.attempt
         self._agents.ask(
-            [work for work in batch if end(work).host in up],
+            reachable,
             kind,
             then=then,
             payload=payload,
