@@ -6,6 +6,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -143,9 +144,11 @@ def running(directory: Path) -> Iterator[Site]:
         metal_directory = directory / "ironic"
         metal_directory.mkdir()
         with ironic.running(metal_directory, database, GROUPS, deploy_delay=1) as metal:
-            for group, count in NODES.items():
-                for number in range(count):
-                    metal.enrol(f"{group}-{number}", group)
+            wanted = [
+                (f"{group}-{number}", group) for group, count in NODES.items() for number in range(count)
+            ]
+            with ThreadPoolExecutor(3) as pool:
+                list(pool.map(lambda node: metal.enrol(*node), wanted))
             shape = MetalShape(ironic_url=metal.url)
             cloud = Deployment(directory, database, broker, shape)
             site = Site(cloud, metal, shape)

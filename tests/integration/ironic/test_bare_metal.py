@@ -12,6 +12,9 @@ from tests.lab.client.openstack import openstack, order
 from tests.support import rabbitmq
 from tests.support.processes import wait_until
 
+pytestmark = pytest.mark.timeout(600)
+"""The first test waits until Ironic and a whole deployment have started."""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
