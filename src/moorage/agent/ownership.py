@@ -7,6 +7,7 @@ Every change of owner has an epoch, so that an old message can't bring back what
 from __future__ import annotations
 
 import logging
+import random
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -160,7 +161,9 @@ class Ownership:
             self._driver.keep(set(self._epochs))
 
     def _not_listed(self, owned: Mapping[str, int], eligible: Mapping[str, SharedNode]) -> list[str]:
-        return [uuid for uuid in owned if uuid not in eligible][:_MOST_QUESTIONS]
+        """Others each time, if there are many: some of them may stay for ever, because they carry servers."""
+        found = [uuid for uuid in owned if uuid not in eligible]
+        return random.sample(found, min(len(found), _MOST_QUESTIONS))
 
     def _wishes(self, mine: set[str], eligible: Mapping[str, SharedNode]) -> dict[str, NodeFacts]:
         """Nodes to get, and own ones that conductors know otherwise."""

@@ -42,9 +42,10 @@ def running(
             capture_output=True,
             env=_quiet(),
         )
-        stack.enter_context(_api(programs, directory, config, port))
+        # Nothing in it is worth a polite end, which takes long.
+        stack.callback(_api(programs, directory, config, port).kill)
         for group, address in zip(groups, _addresses(len(groups)), strict=True):
-            stack.enter_context(_conductor(programs, directory, config, group, address))
+            stack.callback(_conductor(programs, directory, config, group, address).kill)
         nodes = Nodes(f"http://127.0.0.1:{port}", directory)
         wait_until(lambda: nodes.conductors() == len(groups), "Ironic's conductors", 120)
         yield nodes
