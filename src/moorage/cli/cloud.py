@@ -87,7 +87,7 @@ class Cloud:
         """One life of a host's agent: what it has, and what it has to do, outlives it in its directory."""
         directory = self._data / "agents" / host
         directory.mkdir(parents=True, exist_ok=True)
-        settings = replace(AgentSettings.from_conf(self._conf), host=host)
+        settings = replace(AgentSettings.from_conf(self._conf), host=host, driver="fake")
         driver = FakeDriver(host, FakeSettings.from_conf(self._conf), directory)
         journal = Journal(directory / "journal.sqlite")
         return AgentService(settings, driver, self._bus.agent_side(), self._placement, journal)
