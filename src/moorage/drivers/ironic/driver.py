@@ -62,6 +62,7 @@ class IronicDriver:
         self._settings = settings or IronicSettings()
         self._calls = Calls()
         self._progress: dict[str, int] = {}
+        self._descriptions: dict[str, tuple[NodeRecord, SharedNode | None]] = {}
         self.partition = partition
         """May be replaced at any time; the next look goes by it."""
         self.fleet = Fleet()
@@ -86,8 +87,19 @@ class IronicDriver:
         return self.partition.facts()
 
     def eligible(self) -> dict[str, SharedNode]:
-        found = {uuid: _shared(record) for uuid, record in self.fleet.listed().items()}
+        listed = self.fleet.listed()
+        known = self._descriptions.copy()  # others may add to it meanwhile
+        self._descriptions = {uuid: one for uuid, one in known.items() if uuid in listed}
+        found = {uuid: self._described(record) for uuid, record in listed.items()}
         return {uuid: shared for uuid, shared in found.items() if shared is not None}
+
+    def _described(self, record: NodeRecord) -> SharedNode | None:
+        """Made once for a record: most nodes of a large fleet are the same at every look."""
+        known = self._descriptions.get(record.uuid)
+        if known is None or known[0] is not record:
+            known = (record, _shared(record))
+            self._descriptions[record.uuid] = known
+        return known[1]
 
     def share(self, host: str, members: Sequence[str]) -> set[str]:
         return share(host, members, list(self.fleet.listed()))
@@ -106,8 +118,8 @@ class IronicDriver:
         self.fleet.own(node_uuids)
 
     def nodes(self) -> Sequence[Node]:
-        found = (inventory.find(record).node for _, record in sorted(self.fleet.owned().items()))
-        return [node for node in found if node is not None]
+        found = (self._described(record) for _, record in sorted(self.fleet.owned().items()))
+        return [shared.node for shared in found if shared is not None]
 
     def servers(self) -> dict[str, int]:
         return {

@@ -25,6 +25,9 @@ class Fleet:
         """The whole partition, as of `began`. Own nodes that are missing stay: a listing is no proof."""
         found = {record.uuid: record for record in records}
         with self._changed:
+            for uuid, known in self._records.items():
+                if found.get(uuid) == known:
+                    found[uuid] = known  # the same object: what was derived from it still holds
             newer = {uuid for uuid, when in self._seen_at.items() if when > began}
             stay = newer | {uuid for uuid in self._owned or () if uuid not in found}
             self._records = found | {uuid: self._records[uuid] for uuid in stay if uuid in self._records}
