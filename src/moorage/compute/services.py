@@ -80,20 +80,33 @@ def update(connection: Connection, service: Service, **values: Any) -> Service:
     return find(connection, service.id)
 
 
+def require_deletable(connection: Connection, service: Service) -> None:
+    """A host is not forgotten while anything is on it, or on its way."""
+    if service.binary != AGENT:
+        return
+    hosted = sa.select(servers.c.id).where(servers.c.host == service.host, servers.c.deleted_at.is_(None))
+    if connection.execute(hosted.limit(1)).one_or_none() is not None:
+        raise ConflictError(
+            "Unable to delete compute service that is hosting instances. "
+            "Migrate or delete the instances first."
+        )
+    if migrations.any_at(connection, service.host):
+        raise ConflictError(
+            "Unable to delete compute service that has in-progress migrations. "
+            "Complete the migrations or delete the instances first."
+        )
+
+
+def nodes_of(connection: Connection, service: Service) -> list[str]:
+    """The UUIDs of a host's nodes, which are those of their providers."""
+    if service.binary != AGENT:
+        return []
+    return list(connection.execute(sa.select(nodes.c.uuid).where(nodes.c.host == service.host)).scalars())
+
+
 def delete(connection: Connection, service: Service) -> list[str]:
-    """Forget a service and its nodes; the UUIDs of those, whose providers should go too."""
-    if service.binary == AGENT:
-        hosted = sa.select(servers.c.id).where(servers.c.host == service.host, servers.c.deleted_at.is_(None))
-        if connection.execute(hosted.limit(1)).one_or_none() is not None:
-            raise ConflictError(
-                "Unable to delete compute service that is hosting instances. "
-                "Migrate or delete the instances first."
-            )
-        if migrations.any_at(connection, service.host):
-            raise ConflictError(
-                "Unable to delete compute service that has in-progress migrations. "
-                "Complete the migrations or delete the instances first."
-            )
+    """Forget a service and its nodes; the UUIDs of those."""
+    require_deletable(connection, service)
     connection.execute(sa.delete(services).where(services.c.id == service.id))
     if service.binary != AGENT:
         return []

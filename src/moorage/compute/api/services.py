@@ -103,22 +103,29 @@ def _action(action: str, asked: dict[str, Any], call: Call) -> tuple[dict[str, A
 
 
 def delete(service: ComputeService, call: Call) -> Reply:
-    """Forget a service that is gone for good."""
+    """Forget a service that is gone for good.
+
+    Providers go before records: an agent that lives after all is told to say everything again as soon as its
+    record is missing, and nothing may take away what it says then.
+    """
     identity = _identity(call)
-
-    def forget(connection: Connection) -> list[str]:
+    with service.database.read() as connection:
         found = services.find(connection, identity)
-        node_uuids = services.delete(connection, found)
-        if found.binary == services.AGENT:
-            aggregates.forget_host(connection, found.host)
-            membership.mark_due(connection, node_uuids)  # a provider that stays leaves its aggregates
-        return node_uuids
-
-    for node_uuid in service.database.transact(forget):
+        services.require_deletable(connection, found)
+        node_uuids = services.nodes_of(connection, found)
+    for node_uuid in node_uuids:
         try:
             service.placement.delete_provider(node_uuid)
         except (PlacementUnavailableError, PlacementRefusedError) as error:
             LOG.warning("the provider of node %s stays: %s", node_uuid, error)
+
+    def forget(connection: Connection) -> None:
+        left = services.delete(connection, services.find(connection, identity))
+        if found.binary == services.AGENT:
+            aggregates.forget_host(connection, found.host)
+            membership.mark_due(connection, left)  # a provider that stays leaves its aggregates
+
+    service.database.transact(forget)
     return no_content()
 
 
