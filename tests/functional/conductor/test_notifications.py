@@ -19,24 +19,29 @@ URL = "fake:///"
 
 
 class Consumer:
-    """Hears one topic."""
+    """Hears one topic. Each priority has a queue of its own, so what was sent first may be heard last."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
-        self.heard: list[tuple[str, dict[str, Any]]] = []
+        self._heard: list[tuple[str, str, dict[str, Any]]] = []
         transport = oslo_messaging.get_notification_transport(settings.read(), url=URL)
         target = oslo_messaging.Target(topic=topic)
         self._listener = oslo_messaging.get_notification_listener(transport, [target], [self])
         self._listener.start()
 
-    def info(self, _context: Any, _publisher: str, event: str, payload: dict[str, Any], _more: Any) -> None:
-        self.heard.append((event, payload["nova_object.data"]))
+    def info(self, _context: Any, _publisher: str, event: str, payload: dict[str, Any], more: Any) -> None:
+        self._heard.append((more["timestamp"], event, payload["nova_object.data"]))
 
     error = info
 
     def close(self) -> None:
         self._listener.stop()
         self._listener.wait()
+
+    @property
+    def heard(self) -> list[tuple[str, dict[str, Any]]]:
+        """In the order of sending."""
+        return [(event, data) for _, event, data in sorted(self._heard, key=lambda message: message[0])]
 
     def events(self, uuid: str) -> list[str]:
         return [event for event, data in self.heard if data["uuid"] == uuid]
