@@ -189,7 +189,8 @@ class Executor:
 
 
 def _spec(task: Task) -> ServerSpec:
-    return msgspec.convert(task.payload["spec"], ServerSpec)
+    spec = msgspec.convert(task.payload["spec"], ServerSpec)
+    return msgspec.structs.replace(spec, work=str(task.operation_id))
 
 
 def _result(

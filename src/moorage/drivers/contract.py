@@ -62,6 +62,8 @@ class ServerSpec(msgspec.Struct, frozen=True):
     config_drive: bool = False
     power_on: bool = True
     """Whether it shall run once it is there."""
+    work: str = ""
+    """Names what this is for: the same whenever it is asked again, even of another host."""
 
 
 Parcel = dict[str, Any]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from keystoneauth1 import session
 from keystoneauth1.adapter import Adapter
@@ -194,6 +195,22 @@ def test_a_destroy_ends_a_deployment(metal: Nodes, driver: IronicDriver) -> None
     thread.join(30)
     assert len(failures) == 1
     assert driver.progress() == {}
+
+
+def test_a_rebuild_that_two_hosts_are_asked_for_is_done_once(
+    metal: Nodes, proxy: FaultyProxy, driver: IronicDriver
+) -> None:
+    server = spec(metal, named(driver)["a-2"])
+    driver.spawn(server)
+    first = provisions(proxy)
+    rebuild = msgspec.structs.replace(server, work="7")
+    assert driver.rebuild(rebuild) == RUNNING
+    successor = owning(proxy.port, Partition("a"))
+    assert successor.rebuild(rebuild) == RUNNING, "the first host died before it could say that it was done"
+    assert provisions(proxy) == first + 1
+    assert successor.rebuild(msgspec.structs.replace(server, work="8")) == RUNNING
+    assert provisions(proxy) == first + 2
+    remove(metal, successor, server)
 
 
 def test_nodes_of_another_host_are_left_alone(metal: Nodes, driver: IronicDriver) -> None:

@@ -8,11 +8,14 @@ from typing import Any
 import msgspec
 
 from moorage.drivers.contract import DriverError, ServerSpec
+from moorage.drivers.ironic.record import NodeRecord
 
 IMAGE_PREFIX = "baremetal:"
 """Properties of an image that begin so go to Ironic as they are: `baremetal:image_source`, for instance."""
 ROOT_DEVICE = "baremetal:root_device"
 """The extra spec of a flavor that says which disk to deploy to, as a JSON object of Ironic's hints."""
+REBUILD_MARK = "moorage_rebuild"
+"""Where a node keeps for which work it is rebuilt, and when its provision state had changed before that."""
 
 
 def instance_info(spec: ServerSpec) -> dict[str, Any]:
@@ -34,6 +37,21 @@ def instance_info(spec: ServerSpec) -> dict[str, Any]:
     if traits:
         info["traits"] = traits
     return info | _image(spec.image)
+
+
+def rebuild_info(spec: ServerSpec, record: NodeRecord) -> dict[str, Any]:
+    """Marked before it is ordered: another host that goes on with this work sees how far it has come."""
+    return instance_info(spec) | {REBUILD_MARK: _mark(spec, record)}
+
+
+def is_rebuilt(spec: ServerSpec, record: NodeRecord) -> bool:
+    """Whether the order was taken: the mark is there, and the provision state has changed since it was set."""
+    mark = record.instance_info.get(REBUILD_MARK)
+    return mark is not None and mark["work"] == spec.work and mark != _mark(spec, record)
+
+
+def _mark(spec: ServerSpec, record: NodeRecord) -> dict[str, Any]:
+    return {"work": spec.work, "after": record.provision_updated_at}
 
 
 def required_traits(extra_specs: dict[str, str]) -> list[str]:

@@ -199,24 +199,8 @@ class IronicDriver:
             return seen
 
     def rebuild(self, spec: ServerSpec) -> int:
-        asked = False
-
-        def step(record: NodeRecord) -> bool:
-            nonlocal asked
-            _require_server(record, spec.uuid)
-            self._progress[spec.uuid] = _PROGRESS.get(record.state, 50)
-            if record.state in (DEPLOYING, WAITING):
-                asked = True
-                return False
-            if asked:
-                return _is_deployed(record)
-            self._describe(spec)
-            self._client.provision(spec.node_uuid, REBUILD, **_config_drive(spec))
-            asked = True
-            return False
-
         with self._calls.begin(spec.uuid, "rebuild") as call, self._watched(spec.uuid):
-            self._settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
+            self._settle(call, spec.node_uuid, partial(self._rebuild, spec), self._settings.deploy_timeout)
             return self._run(call, spec)
 
     def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
@@ -249,7 +233,7 @@ class IronicDriver:
                     f"node {record.uuid} can't take a server: {why.value}", retry_elsewhere=True
                 )
             associate = {"op": "add", "path": "/instance_uuid", "value": spec.uuid}
-            self._client.change(record.uuid, [associate, _info(spec)])
+            self._client.change(record.uuid, [associate, _info(deployment.instance_info(spec))])
             return False
         _require_server(record, spec.uuid)
         self._progress[spec.uuid] = _PROGRESS.get(record.state, 50)
@@ -259,6 +243,18 @@ class IronicDriver:
             self._client.provision(record.uuid, ACTIVE, **_config_drive(spec))
             return False
         return _is_deployed(record)
+
+    def _rebuild(self, spec: ServerSpec, record: NodeRecord) -> bool:
+        """Ordered once, whoever asks again: the node itself says for which work that was done."""
+        _require_server(record, spec.uuid)
+        self._progress[spec.uuid] = _PROGRESS.get(record.state, 50)
+        if record.state in (DEPLOYING, WAITING):
+            return False
+        if deployment.is_rebuilt(spec, record):
+            return _is_deployed(record)
+        self._client.change(record.uuid, [_info(deployment.rebuild_info(spec, record))])
+        self._client.provision(record.uuid, REBUILD, **_config_drive(spec))
+        return False
 
     def _unprovision(self, server_uuid: str, record: NodeRecord) -> bool:
         if record.instance_uuid != server_uuid or record.state in UNUSED_STATES - {AVAILABLE}:
@@ -342,11 +338,14 @@ class IronicDriver:
 
         If that node is another host's by now, that one is told to remove it from there.
         """
+        told = None
         for _ in range(self._settings.retries + 1):
             found = self._node_with(call, spec.uuid)
             if found is None or found == spec.node_uuid:
                 return
-            LOG.warning("server %s is on node %s still, and has to leave it first", spec.uuid, found)
+            if found != told:
+                LOG.warning("server %s is on node %s still, and has to leave it first", spec.uuid, found)
+                told = found
             if self._owns(call, found):
                 self._settle(
                     call, found, partial(self._unprovision, spec.uuid), self._settings.deploy_timeout
@@ -356,12 +355,13 @@ class IronicDriver:
         raise DriverError(f"the server does not leave node {found}", retry_elsewhere=True)
 
     def _node_with(self, call: Call, server_uuid: str) -> str | None:
-        for _ in range(self._settings.retries):
+        for look in range(self._settings.retries):
             self._calls.check(call)
             try:
                 return self._client.node_with(server_uuid)
             except BusyError as error:
-                LOG.warning("Ironic can't be asked where server %s is: %s", server_uuid, error)
+                if look == 0:
+                    LOG.warning("Ironic can't be asked yet where server %s is: %s", server_uuid, error)
                 call.wait(self._settings.poll_interval)
             except IronicError as error:
                 raise DriverError(str(error)) from error
@@ -371,9 +371,6 @@ class IronicDriver:
         """Give the node back after a failure; what can't be done now is done when a conductor asks for it."""
         with contextlib.suppress(DriverError):
             self.destroy(spec.uuid, spec.node_uuid)
-
-    def _describe(self, spec: ServerSpec) -> None:
-        self._client.change(spec.node_uuid, [_info(spec)])
 
     def _attach(self, spec: ServerSpec) -> None:
         wanted = [str(port["id"]) for port in spec.network]
@@ -406,8 +403,8 @@ def _power(record: NodeRecord) -> int:
     return _POWERS.get(record.power_state or "", NO_STATE)
 
 
-def _info(spec: ServerSpec) -> dict[str, object]:
-    return {"op": "add", "path": "/instance_info", "value": deployment.instance_info(spec)}
+def _info(value: dict[str, Any]) -> dict[str, object]:
+    return {"op": "add", "path": "/instance_info", "value": value}
 
 
 def _config_drive(spec: ServerSpec) -> dict[str, object]:

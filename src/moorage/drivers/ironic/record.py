@@ -41,6 +41,9 @@ class NodeRecord(msgspec.Struct, frozen=True):
     last_error: str | None = None
     reservation: str | None = None
     """Who is at work on the node: as long as somebody is, its states say little."""
+    instance_info: dict[str, Any] = {}
+    provision_updated_at: str | None = None
+    """When its provision state last became another: two looks that find the same saw nothing happen."""
 
     @property
     def state(self) -> str:
@@ -64,4 +67,4 @@ FIELDS = {
 }
 """What is asked for in a listing, each with the version that knows it."""
 
-MORE_FIELDS = ("target_power_state", "last_error", "reservation")
+MORE_FIELDS = ("target_power_state", "last_error", "reservation", "instance_info", "provision_updated_at")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.drivers.contract import DriverError, ServerSpec
-from moorage.drivers.ironic.deployment import config_drive, instance_info
+from moorage.drivers.ironic.deployment import config_drive, instance_info, is_rebuilt, rebuild_info
+from moorage.drivers.ironic.record import NodeRecord
 
 FLAVOR: dict[str, Any] = {"vcpus": 16, "ram": 65536, "disk": 480, "swap": 0, "ephemeral": 0}
 
@@ -67,3 +69,15 @@ def test_a_config_drive_has_the_users_data_as_it_shall_be_read() -> None:
 def test_user_data_that_is_no_text_is_refused() -> None:
     with pytest.raises(DriverError, match="user data"):
         config_drive(spec(user_data=base64.b64encode(b"\xff\xfe\x00").decode()))
+
+
+def test_a_rebuild_is_done_once_the_state_has_changed_since_it_was_marked() -> None:
+    deployed = NodeRecord("node-1", provision_updated_at="10:00")
+    marked = NodeRecord(
+        "node-1", instance_info=rebuild_info(spec(work="7"), deployed), provision_updated_at="10:00"
+    )
+    changed = msgspec.structs.replace(marked, provision_updated_at="10:05")
+    assert not is_rebuilt(spec(work="7"), deployed)
+    assert not is_rebuilt(spec(work="7"), marked), "whoever marked it may have died before it ordered"
+    assert is_rebuilt(spec(work="7"), changed)
+    assert not is_rebuilt(spec(work="8"), changed), "the user has asked for another one"
