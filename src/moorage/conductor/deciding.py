@@ -22,6 +22,7 @@ from moorage.scheduler import hints, offers
 from moorage.scheduler.aggregates import AggregateFacts
 from moorage.scheduler.board import Board
 from moorage.scheduler.errors import SchedulingError
+from moorage.scheduler.hosts import HostState
 from moorage.scheduler.narrowing import Narrowing
 from moorage.scheduler.offers import Offers
 from moorage.scheduler.prefilters import contract as prefilters
@@ -34,7 +35,7 @@ from moorage.scheduler.select import Choice, Decision, Selector
 from moorage.scheduler.server_group import ServerGroup
 from moorage.scheduler.settings import Settings
 from moorage.scheduler.story import sentence
-from moorage.scheduler.trace import Emptiness, Trace, excluded_by_aggregates
+from moorage.scheduler.trace import Emptiness, NearMiss, Trace, excluded_by_aggregates
 
 Query = tuple[tuple[str, str], ...]
 WIDENING = 8
@@ -142,9 +143,18 @@ class Decider:
             why = self._placement.why(query)
             this.emptiness[query] = None if why is None else Emptiness.of(why)
         trace.why = this.emptiness[query]
-        if trace.why is not None:
+        if trace.why is None and seat.targeted:
+            trace.why = self._known_of_targets(seat)
+        elif trace.why is not None:
             trace.narrowings = [self._counted(narrowing, this) for narrowing in trace.narrowings]
         seat.refusal = NoHost(sentence(trace))
+
+    def _known_of_targets(self, seat: Seat) -> Emptiness:
+        """What we know ourselves of the nodes asked for, if Placement can't tell what is wrong with them."""
+        assert seat.request is not None
+        states = self._hosts.states(seat.request.only_nodes() or ())
+        misses = [NearMiss(state.node, [_shortcoming(state)]) for state in states.values()]
+        return Emptiness(trees=len(misses), trees_left=0, nearest=misses)
 
     def _counted(self, narrowing: Narrowing, this: Pass) -> Narrowing:
         """With the number of providers that it alone excludes, whatever else was asked for."""
@@ -245,6 +255,14 @@ class Decider:
         else:
             self.none_left(seat, this)
         return True
+
+
+def _shortcoming(state: HostState) -> str:
+    if state.disabled:
+        return "it is disabled"
+    if not state.up:
+        return "it is down"
+    return "it is too full, or lacks something that the server asks for"
 
 
 def _queries(seats: Sequence[Seat]) -> list[Query]:
