@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection, Engine
 
-from moorage.db.engine import IMMEDIATE
+from moorage.db.engine import IMMEDIATE, LONGEST_WAIT_SECONDS
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -37,6 +38,8 @@ class Database:
             if self.is_postgresql
             else engine
         )
+        self._writing = engine.execution_options(**{IMMEDIATE: True})
+        self._turns = None if self.is_postgresql else threading.Lock()
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
@@ -52,10 +55,22 @@ class Database:
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
-        with self.engine.connect() as connection:
-            connection = connection.execution_options(**{IMMEDIATE: True})
-            with connection.begin():
-                yield connection
+        with self._turn(), self._writing.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """SQLite has one writer at a time, and lets the others look again after ever longer naps; threads
+        of one process can do better, and wake the next one at once."""
+        if self._turns is None:
+            yield
+            return
+        if not self._turns.acquire(timeout=LONGEST_WAIT_SECONDS):
+            raise sa.exc.TimeoutError(f"another thread has been writing for {LONGEST_WAIT_SECONDS} s")
+        try:
+            yield
+        finally:
+            self._turns.release()
 
     def transact(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in a write transaction, again (a few times) if the database rolled it back.

@@ -18,6 +18,9 @@ IMMEDIATE = "moorage_immediate"
 TRUSTED_IDLE_SECONDS = 1.0
 """A connection that was not used for longer is tried out first: the server may have restarted since."""
 
+LONGEST_WAIT_SECONDS = 60
+"""For the one writer that SQLite allows at a time."""
+
 _GIVE_UP = {
     "connect_timeout": 5,
     "tcp_user_timeout": 15_000,
@@ -97,7 +100,7 @@ def _sqlite(url: sa.URL, pool_size: int, synchronous: str) -> Engine:
         poolclass=sa.QueuePool,
         pool_size=pool_size,
         max_overflow=pool_size,
-        connect_args={"check_same_thread": False, "timeout": 60},
+        connect_args={"check_same_thread": False, "timeout": LONGEST_WAIT_SECONDS},
     )
 
     @sa.event.listens_for(engine, "connect")
@@ -107,7 +110,7 @@ def _sqlite(url: sa.URL, pool_size: int, synchronous: str) -> Engine:
             "journal_mode=WAL",
             f"synchronous={synchronous}",
             "foreign_keys=ON",
-            "busy_timeout=60000",
+            f"busy_timeout={1000 * LONGEST_WAIT_SECONDS}",
         ):
             connection.execute(f"PRAGMA {pragma}")
 
