@@ -71,6 +71,8 @@ class Executor:
             LOG.info("taking up %d tasks that a restart interrupted", len(unfinished))
         for task in unfinished:
             self._schedule(task)
+            "attach_interface": self._attach_interface,
+            "detach_interface": self._detach_interface,
 
     def submit(self, tasks: Sequence[Task]) -> None:
         """Take tasks on. When this returns, they are written down."""
@@ -205,3 +207,11 @@ def _result(
         retry_elsewhere=retry_elsewhere,
         facts=dict(facts or {}),
     )
+    def _attach_interface(self, task: Task) -> Facts:
+        self._driver.attach_interface(task.server_uuid, task.node_uuid, task.payload["port"])
+        return {}
+
+    def _detach_interface(self, task: Task) -> Facts:
+        self._driver.detach_interface(task.server_uuid, task.node_uuid, str(task.payload["port_id"]))
+        return {}
+

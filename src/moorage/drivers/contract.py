@@ -136,6 +136,15 @@ class Driver(Protocol):
     def close(self) -> None:
         """The agent ends: calls that are still at work end soon."""
 
+    def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
+        """Give the server one more port, as in `ServerSpec.network`. Has it already: nothing happens.
+
+        If it fails, the server has what it had.
+        """
+
+    def detach_interface(self, server_uuid: str, node_uuid: str, port_id: str) -> None:
+        """Take a port from the server. Has none such: nothing happens."""
+
 
 class SharedNode(msgspec.Struct, frozen=True):
     """A node that any of several hosts could own."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from oslo_config import cfg
@@ -135,11 +136,14 @@ class FakeDriver:
     def hurry_live_migration(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.HURRIED, "live_migrate")
 
+    def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
+        self._set_interface("attach_interface", server_uuid, str(port["id"]), attached=True)
+
+    def detach_interface(self, server_uuid: str, node_uuid: str, port_id: str) -> None:
+        self._set_interface("detach_interface", server_uuid, port_id, attached=False)
+
     def power(self, server_uuid: str, node_uuid: str) -> int:
-        server = self._servers.get(server_uuid)
-        if server is None:
-            raise DriverError(f"server {server_uuid} is not on host {self._host}")
-        return server.power
+        return self._present(server_uuid).power
 
     def servers(self) -> dict[str, int]:
         return {server.uuid: server.power for server in self._servers.all().values()}
@@ -179,6 +183,16 @@ class FakeDriver:
                 server = self._present(server_uuid)
                 self._servers.put(msgspec.structs.replace(server, power=power))
         return power
+
+    def _set_interface(self, step: str, server_uuid: str, port_id: str, *, attached: bool) -> None:
+        with self._calls.begin(server_uuid, step) as call:
+            self._suffer(self._asked(server_uuid), call)
+            with self._lock:
+                self._calls.check(call)
+                server = self._present(server_uuid)
+                others = server.interfaces - {port_id}
+                now = others | {port_id} if attached else others
+                self._servers.put(msgspec.structs.replace(server, interfaces=now))
 
     def _require_node(self, spec: ServerSpec) -> None:
         if spec.node_uuid not in self._node_uuids:
@@ -221,7 +235,8 @@ class FakeDriver:
 
 def _server(spec: ServerSpec, node_uuid: str, power: int, disk: str) -> FakeServer:
     image = str((spec.image or {}).get("id", ""))
-    return FakeServer(spec.uuid, node_uuid, power, dict(spec.metadata), disk, image)
+    interfaces = frozenset(str(port["id"]) for port in spec.network)
+    return FakeServer(spec.uuid, node_uuid, power, dict(spec.metadata), disk, image, interfaces)
 
 
 def _node(host: str, settings: FakeSettings, number: int) -> Node:

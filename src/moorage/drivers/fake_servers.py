@@ -18,6 +18,8 @@ class FakeServer(msgspec.Struct, frozen=True):
     disk: str = ""
     """Names what is on the disk: it follows the server from host to host, and a rebuild makes a new one."""
     image: str = ""
+    interfaces: frozenset[str] = frozenset()
+    """The IDs of its ports."""
 
 
 class FakeServers:

@@ -10,6 +10,7 @@ from enum import StrEnum
 STEPS = (
     *("spawn", "destroy", "start", "stop", "reboot", "rebuild"),
     *("hand_over", "take_over", "expect", "live_migrate"),
+    *("attach_interface", "detach_interface"),
 )
 METADATA_PREFIX = "fake:"
 

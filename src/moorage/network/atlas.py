@@ -30,6 +30,9 @@ class Chart:
     id: str
     name: str
     subnets: tuple[Subnet, ...]
+    names_ports: bool = False
+    """Neutron has names in DNS, and those of this network are not the user's own business."""
+    taggable: bool = False
 
     @property
     def routed(self) -> bool:
@@ -64,6 +67,8 @@ class Atlas:
             network_id,
             network["name"] or network_id,
             tuple(Subnet(row["id"], row.get("segment_id"), row["ip_version"]) for row in subnets),
+            names_ports=network.get("dns_domain") == "",
+            taggable="tags" in network,
         )
         with self._lock:
             if len(self._charts) >= _MOST:

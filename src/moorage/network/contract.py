@@ -16,12 +16,28 @@ Networks = str | list[dict[str, Any]]
 `port`, `fixed_ip` and `tag`."""
 
 
+class Reach(StrEnum):
+    """Who can work with a network."""
+
+    CONDUCTORS = "conductors"
+    """It is in their database."""
+    ANYONE = "anyone"
+    """Whoever has credentials, this process among them."""
+    AGENTS = "agents"
+    """This process has no credentials; agents may have some."""
+
+
 class Fault(StrEnum):
-    """Whose problem it is, as an API would say it."""
+    """What is wrong; each API has its own status for it."""
 
     BAD_REQUEST = "bad request"
     CONFLICT = "conflict"
     FORBIDDEN = "forbidden"
+    NOT_FOUND = "not found"
+    TAKEN = "taken"
+    """Somebody else has the address."""
+    AMBIGUOUS = "ambiguous"
+    """There are several networks to choose from."""
 
 
 class NetworkError(Exception):
@@ -98,6 +114,10 @@ class PortRecord(msgspec.Struct):
     tag: str | None = None
     expected: str = ""
     """The host where it has a second binding, because the server is about to go there while it runs."""
+    served: dict[str, dict[str, str]] = {}
+    """By host: which provider serves each group of its needs there."""
+    named: bool = False
+    """It got its name in DNS from us."""
 
 
 class Asker(msgspec.Struct, frozen=True):
@@ -125,10 +145,13 @@ class Order(msgspec.Struct, frozen=True):
     networks: Networks = "auto"
     security_groups: list[str] = []
     zone: str = ""
+    hostname: str = ""
+    known: frozenset[str] = frozenset()
+    """Ports that the server has already: they answer no wish."""
 
     @classmethod
     def of(cls, server: Mapping[str, Any]) -> Order:
-        """From the server's row."""
+        """From the row of a server that has no ports yet."""
         request = server["request"]
         return cls(
             server["uuid"],
@@ -137,6 +160,7 @@ class Order(msgspec.Struct, frozen=True):
             request.get("networks", "auto"),
             request.get("security_group_ids", []),
             server["requested_zone"] or "",
+            server["hostname"],
         )
 
 
@@ -167,7 +191,7 @@ class Holding(msgspec.Struct, frozen=True):
         ports = [msgspec.convert(port, PortRecord) for port in request.get("ports", [])]
         asked = request.get("networks", "auto")
         wishes = asked if isinstance(asked, list) else []
-        named = {wish["port"] for wish in wishes if wish.get("port")}
+        named = {wish["port"] for wish in wishes if wish.get("port")} | set(request.get("brought", ()))
         return cls(server["uuid"], ports, frozenset(named | {port.id for port in ports if not port.ours}))
 
 
@@ -185,10 +209,21 @@ class Interface(msgspec.Struct, frozen=True):
 
 
 class Network(Protocol):
-    def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
+    @property
+    def reach(self) -> Reach: ...
+
+    def agree(
+        self,
+        asker: Asker,
+        networks: Networks,
+        security_groups: Sequence[str],
+        count: int,
+        have: Sequence[PortRecord] = (),
+    ) -> Agreed:
         """Before anything is written down: whether `count` servers can have what is asked for.
 
-        Raises `NetworkError`. A wish that leaves a choice comes back as one that leaves none.
+        Raises `NetworkError`. A wish that leaves a choice comes back as one that leaves none. `have` are the
+        ports of a server that is there already and wants more.
         """
 
     def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
@@ -211,6 +246,9 @@ class Network(Protocol):
 
     def release(self, holdings: Sequence[Holding]) -> None:
         """These servers are gone: delete the ports that we made, unbind the user's, touch no others."""
+
+    def drop(self, holding: Holding, port_id: str) -> None:
+        """The server stays, but loses this port: delete it if we made it, else unbind it."""
 
     def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
         """Whether all ports of each of these servers carry traffic."""

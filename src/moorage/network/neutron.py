@@ -7,6 +7,7 @@ that the user named are the user's; all others are ours.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 from prometheus_client import Histogram
 
-from moorage.network import neutron_faults
+from moorage.network import neutron_faults, neutron_ports
 from moorage.network.atlas import Atlas
 from moorage.network.contract import (
     Agreed,
@@ -30,10 +31,12 @@ from moorage.network.contract import (
     PortGroup,
     PortNeeds,
     PortRecord,
+    Reach,
 )
 from moorage.network.neutron_agreement import Agreement
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
+LOG = logging.getLogger(__name__)
 SECONDS = Histogram(
     "moorage_network_phase_seconds",
     "Time to prepare or bind the ports of a batch of servers.",
@@ -46,12 +49,21 @@ _TAKE_TRIES = 3
 
 
 class NeutronNetwork:
+    reach = Reach.ANYONE
+
     def __init__(self, link: NeutronLink, *, threads: int = 8) -> None:
         self._link = link
         self._atlas = Atlas(link)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="neutron")
 
-    def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
+    def agree(
+        self,
+        asker: Asker,
+        networks: Networks,
+        security_groups: Sequence[str],
+        count: int,
+        have: Sequence[PortRecord] = (),
+    ) -> Agreed:
         agreement = Agreement(self._link.as_user(asker.token), asker.project_id)
         try:
             return agreement.reach(networks, security_groups, count)
@@ -69,14 +81,15 @@ class NeutronNetwork:
     def _prepared(self, order: Order, existing: Sequence[Json]) -> list[PortRecord]:
         wishes = self._wishes(order)
         brought = {wish["port"] for wish in wishes if wish.get("port")}
-        spare = [port for port in existing if port["id"] not in brought]
+        spare = [port for port in existing if port["id"] not in brought | order.known]
         records = []
-        for position, wish in enumerate(wishes, start=1):
+        for position, wish in enumerate(wishes, start=len(order.known) + 1):
             if wish.get("port"):
-                port = self._take(order, wish["port"])
+                records.append(self._take(order, wish))
             else:
-                port = _made_before(spare, wish) or self._create(_new_port(order, wish, position))
-            records.append(self._record(port, ours=not wish.get("port"), tag=wish.get("tag")))
+                port = neutron_ports.made_before(spare, wish) or self._create(order, wish, position)
+                self._tag(order, port)
+                records.append(self._record(port, ours=True, tag=wish.get("tag")))
         return records
 
     def _wishes(self, order: Order) -> list[dict[str, Any]]:
@@ -87,29 +100,41 @@ class NeutronNetwork:
             return [{"uuid": agreed}]
         return order.networks
 
-    def _create(self, values: Json) -> Json:
+    def _create(self, order: Order, wish: Mapping[str, Any], position: int) -> Json:
         """One at a time: Neutron's bulk form fails for ports whose address is deferred."""
         try:
-            return self._link.create("ports", values)
+            chart = self._atlas.chart(wish["uuid"])
+            return self._link.create("ports", neutron_ports.new(order, wish, position, chart))
         except NeutronFault as fault:
             raise neutron_faults.of_request(fault) from fault
 
-    def _take(self, order: Order, port_id: str) -> Json:
+    def _tag(self, order: Order, port: Json) -> None:
+        """Unless the port has its tags since it was made, or this Neutron knows none."""
+        wanted = neutron_ports.tags(order.server_uuid)
+        if "tags" not in port or set(wanted) <= set(port["tags"]):
+            return
+        try:
+            self._link.set_tags(port["id"], [*port["tags"], *wanted])
+        except NeutronFault as fault:
+            LOG.warning("port %s of server %s has no tags: %s", port["id"], order.server_uuid, fault)
+
+    def _take(self, order: Order, wish: Mapping[str, Any]) -> PortRecord:
         """Make a port of the user's the server's, unless it is somebody else's by now."""
+        port_id = wish["port"]
         for _ in range(_TAKE_TRIES):
             try:
                 port = self._link.show("ports", port_id)
-                if port["device_id"] == order.server_uuid:
-                    return port
-                if port["project_id"] != order.project_id:
-                    raise NetworkError(f"Port {port_id} could not be found.")
-                if port["device_id"]:
-                    raise NetworkError(f"Port {port_id} is still in use.", fault=Fault.CONFLICT)
-                values = {"device_id": order.server_uuid, "device_owner": f"compute:{order.zone}"}
-                return self._link.update("ports", port_id, values, port["revision_number"])
+                named = bool(order.hostname) and port.get("dns_name") == order.hostname.lower()
+                if port["device_id"] != order.server_uuid:
+                    _require_free(port, order)
+                    values = neutron_ports.taking(order, port, self._atlas.chart(port["network_id"]))
+                    named = "dns_name" in values
+                    port = self._link.update("ports", port_id, values, port["revision_number"])
+                record = self._record(port, ours=False, tag=wish.get("tag"))
+                return msgspec.structs.replace(record, named=named)
             except NeutronFault as fault:
                 if fault.status == 404:
-                    raise NetworkError(f"Port {port_id} could not be found.") from fault
+                    raise _no_port(port_id) from fault
                 if fault.status != 412:
                     raise neutron_faults.of_request(fault) from fault
         raise NetworkError(f"Port {port_id} is being changed by somebody else.", fault=Fault.CONFLICT)
@@ -129,7 +154,7 @@ class NeutronNetwork:
     def _expected(self, binding: Binding) -> list[PortRecord]:
         for record in binding.ports:
             try:
-                self._link.add_binding(record.id, binding.host, _profile(binding, record))
+                self._link.add_binding(record.id, binding.host, neutron_ports.profile(binding, record))
             except NeutronFault as fault:
                 raise neutron_faults.of_binding(fault, binding.host) from fault
         return [msgspec.structs.replace(record, expected=binding.host) for record in binding.ports]
@@ -142,9 +167,8 @@ class NeutronNetwork:
         values: Json = {"binding:host_id": binding.host, "device_id": binding.server_uuid}
         if binding.zone:
             values["device_owner"] = f"compute:{binding.zone}"
-        profile = _profile(binding, record)
-        if profile != record.profile:
-            values["binding:profile"] = profile
+        if record.needs.groups:
+            values["binding:profile"] = neutron_ports.profile(binding, record)
         try:
             port = self._link.update("ports", record.id, values)
         except NeutronFault as fault:
@@ -153,8 +177,7 @@ class NeutronNetwork:
             raise NetworkError(
                 f"Neutron could not bind port {record.id} at host {binding.host}.", retry_elsewhere=True
             )
-        bound = self._record(port, ours=record.ours, tag=record.tag)
-        return msgspec.structs.replace(bound, deferred=record.deferred, profile=record.profile)
+        return self._record_again(port, record, served=neutron_ports.served(binding, record))
 
     def _switch(self, port_id: str, host: str) -> None:
         """The second binding is the only one from now on."""
@@ -169,18 +192,16 @@ class NeutronNetwork:
             self._link.delete(f"ports/{port_id}/bindings", host)
 
     def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
-        """An address that the segment gave goes with it, else the port could not go to another segment."""
         return [self._unbound(record) for record in ports]
 
     def _unbound(self, record: PortRecord) -> PortRecord:
         try:
-            port = self._link.update("ports", record.id, _without_host(record))
+            port = self._link.update("ports", record.id, neutron_ports.without_host(record))
         except NeutronFault as fault:
             if fault.status == 404:
                 return record
             raise neutron_faults.of_request(fault) from fault
-        unbound = self._record(port, ours=record.ours, tag=record.tag)
-        return msgspec.structs.replace(unbound, deferred=record.deferred, profile=record.profile)
+        return self._record_again(port, record, served={})
 
     # ------------------------------------------------------------ meanwhile
 
@@ -247,12 +268,16 @@ class NeutronNetwork:
             if isinstance(outcome, NetworkError):
                 raise outcome
 
+    def drop(self, holding: Holding, port_id: str) -> None:
+        found = self._ports_of([holding.server_uuid])[holding.server_uuid]
+        self._let_go(holding, [port for port in found if port["id"] == port_id])
+
     def _let_go(self, holding: Holding, ports: Sequence[Json]) -> list[PortRecord]:
         records = {record.id: record for record in holding.ports}
         for port in ports:
             try:
                 if port["id"] in holding.brought:
-                    self._give_back(port["id"], records.get(port["id"]))
+                    self._give_back(port, records.get(port["id"]))
                 else:
                     self._link.delete("ports", port["id"])
             except NeutronFault as fault:
@@ -260,11 +285,10 @@ class NeutronNetwork:
                     raise neutron_faults.of_request(fault) from fault
         return []
 
-    def _give_back(self, port_id: str, record: PortRecord | None) -> None:
+    def _give_back(self, port: Json, record: PortRecord | None) -> None:
         """As it was before it was ours to use."""
-        self._drop_bindings(port_id)
-        values = {"binding:host_id": ""} if record is None else _without_host(record)
-        self._link.update("ports", port_id, {**values, "device_id": "", "device_owner": ""})
+        self._drop_bindings(port["id"])
+        self._link.update("ports", port["id"], neutron_ports.given_back(port, record))
 
     # ------------------------------------------------------------ what Neutron has
 
@@ -291,6 +315,15 @@ class NeutronNetwork:
             deferred=port.get("ip_allocation") == "deferred" and not addresses,
             profile=port.get("binding:profile") or {},
             tag=tag,
+        )
+
+    def _record_again(
+        self, port: Json, before: PortRecord, *, served: dict[str, dict[str, str]]
+    ) -> PortRecord:
+        """After a change; what it came with is remembered."""
+        changed = self._record(port, ours=before.ours, tag=before.tag)
+        return msgspec.structs.replace(
+            changed, deferred=before.deferred, profile=before.profile, named=before.named, served=served
         )
 
     def _needs(self, port: Json) -> PortNeeds:
@@ -329,46 +362,12 @@ class NeutronNetwork:
         return [future.result() for future in [self._pool.submit(outcome, item) for item in items]]
 
 
-def _made_before(spare: list[Json], wish: Mapping[str, Any]) -> Json | None:
-    """A port that was made for this wish, and is spare no longer; equal wishes are worth the same."""
-    for index, port in enumerate(spare):
-        addresses = {fixed["ip_address"] for fixed in port["fixed_ips"]}
-        if port["network_id"] == wish["uuid"] and wish.get("fixed_ip") in {None, *addresses}:
-            return spare.pop(index)
-    return None
+def _require_free(port: Json, order: Order) -> None:
+    if port["project_id"] != order.project_id:
+        raise _no_port(port["id"])
+    if port["device_id"]:
+        raise NetworkError(f"Port {port['id']} is still in use.", fault=Fault.CONFLICT)
 
 
-def _new_port(order: Order, wish: Mapping[str, Any], position: int) -> Json:
-    values: Json = {
-        "network_id": wish["uuid"],
-        "project_id": order.project_id,
-        "device_id": order.server_uuid,
-        "device_owner": f"compute:{order.zone}",
-        "name": f"{order.name} {position}"[:255],
-        "description": f"Interface {position} of server {order.server_uuid}, made by Moorage",
-        "admin_state_up": True,
-    }
-    if wish.get("fixed_ip"):
-        values["fixed_ips"] = [{"ip_address": wish["fixed_ip"]}]
-    if order.security_groups:
-        values["security_groups"] = list(order.security_groups)
-    return values
-
-
-def _profile(binding: Binding, record: PortRecord) -> Json:
-    """What the port came with, and who serves it at that host."""
-    allocation = {
-        group.id: binding.providers[group.suffix][0]
-        for group in record.needs.groups
-        if binding.providers.get(group.suffix)
-    }
-    return {**record.profile, "allocation": allocation} if allocation else record.profile
-
-
-def _without_host(record: PortRecord) -> Json:
-    values: Json = {"binding:host_id": ""}
-    if record.deferred:
-        values["fixed_ips"] = []
-    if record.needs.groups:
-        values["binding:profile"] = record.profile
-    return values
+def _no_port(port_id: str) -> NetworkError:
+    return NetworkError(f"Port {port_id} could not be found.", fault=Fault.NOT_FOUND)

@@ -58,7 +58,7 @@ class Agreement:
         if len(usable) > 1:
             raise NetworkError(
                 "Multiple possible networks found, use a Network ID to be more specific.",
-                fault=Fault.CONFLICT,
+                fault=Fault.AMBIGUOUS,
             )
         return min(usable)
 
@@ -68,9 +68,9 @@ class Agreement:
         except NeutronFault as fault:
             if fault.status != 404:
                 raise
-            raise NetworkError(f"Port {port_id} could not be found.") from fault
+            raise _not_found("Port", port_id) from fault
         if port["project_id"] != self._project_id:
-            raise NetworkError(f"Port {port_id} could not be found.")
+            raise _not_found("Port", port_id)
         if port["device_id"]:
             raise NetworkError(f"Port {port_id} is still in use.", fault=Fault.CONFLICT)
         if not port["fixed_ips"] and port.get("ip_allocation") not in ("deferred", "none"):
@@ -81,7 +81,7 @@ class Agreement:
         known = {network["id"]: network for network in self._link.find_by("networks", "id", wanted)}
         for uuid in wanted:
             if uuid not in known:
-                raise NetworkError(f"Network {uuid} could not be found.")
+                raise _not_found("Network", uuid)
             self._check_network(known[uuid])
         for wish in wishes:
             if wish.get("fixed_ip"):
@@ -102,7 +102,9 @@ class Agreement:
             raise NetworkError(f"Fixed IP address {address} is not of network {network_id}.")
         filters = [("network_id", network_id), ("fixed_ips", f"ip_address={address}")]
         if self._link.find("ports", filters):
-            raise NetworkError(f"Fixed IP address {address} is already in use on network {network_id}.")
+            raise NetworkError(
+                f"Fixed IP address {address} is already in use on network {network_id}.", fault=Fault.TAKEN
+            )
 
     def _security_groups(self, names: Sequence[str]) -> list[str]:
         """Neutron gives a port the default group by itself, unless others are named."""
@@ -128,3 +130,7 @@ class Agreement:
         used = int(quota["used"]) + int(quota["reserved"])
         if 0 <= int(quota["limit"]) < used + count:
             raise NetworkError("Maximum number of ports exceeded", fault=Fault.FORBIDDEN)
+
+
+def _not_found(what: str, uuid: str) -> NetworkError:
+    return NetworkError(f"{what} {uuid} could not be found.", fault=Fault.NOT_FOUND)

@@ -15,12 +15,12 @@ _ELSEWHERE = {
 _WHATEVER_HOST = {
     "OverQuota": ("Maximum number of ports exceeded", Fault.FORBIDDEN),
     "IpAddressGenerationFailure": ("No more IP addresses are available on the network", Fault.BAD_REQUEST),
-    "IpAddressAlreadyAllocated": ("A fixed IP address is already in use", Fault.BAD_REQUEST),
+    "IpAddressAlreadyAllocated": ("A fixed IP address is already in use", Fault.TAKEN),
     "InvalidIpForNetwork": ("A fixed IP address is not of the network", Fault.BAD_REQUEST),
     "InvalidIpForSubnet": ("A fixed IP address is not of its subnet", Fault.BAD_REQUEST),
     "MacAddressInUse": ("A MAC address is already in use", Fault.CONFLICT),
-    "NetworkNotFound": ("A network could not be found", Fault.BAD_REQUEST),
-    "PortNotFound": ("A port could not be found", Fault.BAD_REQUEST),
+    "NetworkNotFound": ("A network could not be found", Fault.NOT_FOUND),
+    "PortNotFound": ("A port could not be found", Fault.NOT_FOUND),
     "SecurityGroupNotFound": ("A security group could not be found", Fault.BAD_REQUEST),
 }
 

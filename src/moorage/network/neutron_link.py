@@ -78,6 +78,10 @@ class NeutronLink:
             if fault.status != 404:
                 raise
 
+    def set_tags(self, port_id: str, tags: Sequence[str]) -> None:
+        """These and no others."""
+        self._send("PUT", f"/ports/{port_id}/tags", json={"tags": list(tags)})
+
     def inactive_bindings(self, port_id: str) -> list[str]:
         """The hosts where a port has a binding beside the one that counts; none if there is no port."""
         try:

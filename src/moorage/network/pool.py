@@ -27,12 +27,14 @@ from moorage.network.contract import (
     Agreed,
     Asker,
     Binding,
+    Fault,
     Holding,
     Interface,
     NetworkError,
     Networks,
     Order,
     PortRecord,
+    Reach,
 )
 from moorage.network.free import FreeAddresses
 from moorage.network.ranges import AddressRange
@@ -124,15 +126,26 @@ class Pool:
 class PoolNetwork:
     """The contract of networks, and forms of it for many servers within the caller's transaction."""
 
+    reach = Reach.CONDUCTORS
+
     def __init__(self, database: Database, settings: PoolSettings) -> None:
         self._database = database
         self.network_name = settings.network_name
         self.network_id = network_of(settings.network_name)
         self._pools = {name: Pool(name, found) for name, found in settings.ranges.items()}
 
-    def agree(self, asker: Asker, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
+    def agree(
+        self,
+        asker: Asker,
+        networks: Networks,
+        security_groups: Sequence[str],
+        count: int,
+        have: Sequence[PortRecord] = (),
+    ) -> Agreed:
         if isinstance(networks, list) and networks:
             self._check(networks)
+        if have:
+            raise self._one_is_enough()
         return Agreed("auto" if networks == "any" else networks)
 
     def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
@@ -145,14 +158,18 @@ class PoolNetwork:
         try:
             if isinstance(order.networks, list) and order.networks:
                 self._check(order.networks)
+            if order.known:
+                raise self._one_is_enough()
         except NetworkError as error:
             return error
+        wish = order.networks[0] if isinstance(order.networks, list) and order.networks else {}
         port = PortRecord(
             id=port_of(order.server_uuid),
             network_id=self.network_id,
             network_name=self.network_name,
             ours=True,
             mac=mac_of(order.server_uuid),
+            tag=wish.get("tag"),
         )
         return [port]
 
@@ -170,6 +187,10 @@ class PoolNetwork:
     def release(self, holdings: Sequence[Holding]) -> None:
         servers = [holding.server_uuid for holding in holdings]
         self._database.transact(lambda connection: self.release_many(connection, servers))
+
+    def drop(self, holding: Holding, port_id: str) -> None:
+        if port_id == port_of(holding.server_uuid):
+            self.release([holding])
 
     def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
         return [True for _ in holdings]
@@ -237,14 +258,17 @@ class PoolNetwork:
             self.release_many(connection, foreign)
         return kept
 
+    def _one_is_enough(self) -> NetworkError:
+        return NetworkError(f"A server has one port on the network {self.network_name}, not several.")
+
     def _check(self, asked: Sequence[Mapping[str, Any]]) -> None:
         if len(asked) > 1:
-            raise NetworkError(f"A server has one port on the network {self.network_name}, not {len(asked)}.")
+            raise self._one_is_enough()
         wanted = asked[0]
         if wanted.get("port"):
-            raise NetworkError(f"Port {wanted['port']} could not be found.")
+            raise NetworkError(f"Port {wanted['port']} could not be found.", fault=Fault.NOT_FOUND)
         if wanted.get("uuid") not in (None, self.network_id):
-            raise NetworkError(f"Network {wanted['uuid']} could not be found.")
+            raise NetworkError(f"Network {wanted['uuid']} could not be found.", fault=Fault.NOT_FOUND)
         if wanted.get("fixed_ip"):
             raise NetworkError(f"Addresses of the network {self.network_name} can't be chosen.")
 

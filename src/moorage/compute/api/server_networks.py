@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from moorage.compute.errors import ComputeError, ConflictError, ForbiddenError, UnavailableError
+from moorage.compute.errors import (
+    ComputeError,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    UnavailableError,
+)
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
 from moorage.network.contract import Agreed, Asker, Fault, NetworkError, Networks, NetworkUnavailableError
 
-_ERRORS: dict[Fault, type[ComputeError]] = {
+Errors = Mapping[Fault, type[ComputeError]]
+AT_BOOT: Errors = {
     Fault.BAD_REQUEST: ComputeError,
     Fault.CONFLICT: ConflictError,
     Fault.FORBIDDEN: ForbiddenError,
+    Fault.NOT_FOUND: ComputeError,
+    Fault.TAKEN: ComputeError,
+    Fault.AMBIGUOUS: ConflictError,
 }
+AT_ATTACH: Errors = {
+    **AT_BOOT,
+    Fault.NOT_FOUND: NotFoundError,
+    Fault.TAKEN: ConflictError,
+    Fault.AMBIGUOUS: ComputeError,
+}
+"""What the API has for the same faults differs."""
 
 
 def agree(
@@ -29,11 +46,11 @@ def asker_of(call: Call) -> Asker:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def told(errors: Errors = AT_BOOT) -> Iterator[None]:
     """What the network says, with the status that this API has for it."""
     try:
         yield
     except NetworkError as error:
-        raise _ERRORS[error.fault](str(error)) from error
+        raise errors[error.fault](str(error)) from error
     except NetworkUnavailableError as error:
         raise UnavailableError("The network service does not answer. Try again later.") from error

@@ -139,6 +139,9 @@ class IronicClient:
         content: bytes = answer.content
         return content
 
+    def detach(self, uuid: str, port_id: str) -> None:
+        self._ask("DELETE", f"/v1/nodes/{uuid}/vifs/{port_id}")
+
     def _send(self, method: str, path: str, body: Any, version: str) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if version:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -197,6 +197,26 @@ class IronicDriver:
 
             self._settle(call, node_uuid, step, self._settings.power_timeout)
             return seen
+
+    def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
+        port_id = str(port["id"])
+        self._set_vif("attach_interface", server_uuid, node_uuid, port_id, attached=True)
+
+    def detach_interface(self, server_uuid: str, node_uuid: str, port_id: str) -> None:
+        self._set_vif("detach_interface", server_uuid, node_uuid, port_id, attached=False)
+
+    def _set_vif(self, name: str, server_uuid: str, node_uuid: str, port_id: str, *, attached: bool) -> None:
+        """Ironic answers once it is done; but it may be busy, or its answer may get lost."""
+
+        def step(record: NodeRecord) -> bool:
+            _require_server(record, server_uuid)
+            if (port_id in self._client.vifs(node_uuid)) != attached:
+                change = self._client.attach if attached else self._client.detach
+                change(node_uuid, port_id)
+            return True
+
+        with self._calls.begin(server_uuid, name) as call:
+            self._settle(call, node_uuid, step, self._settings.power_timeout)
 
     def rebuild(self, spec: ServerSpec) -> int:
         with self._calls.begin(spec.uuid, "rebuild") as call, self._watched(spec.uuid):

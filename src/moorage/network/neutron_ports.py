@@ -1,0 +1,108 @@
+"""What Neutron is told of a port: when it is made, taken, bound and given back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moorage.network.atlas import Chart
+from moorage.network.contract import Binding, NetworkError, Order, PortRecord
+from moorage.network.neutron_link import Json
+
+MADE_BY_US = "moorage"
+"""The tag of all ports that we make."""
+_MOST_HOSTS = 2
+"""A server that moves is bound to two hosts at the most, one after the other."""
+
+
+def tags(server_uuid: str) -> list[str]:
+    """By which an operator finds the ports that we made, and those of one server."""
+    return [MADE_BY_US, f"moorage-server={server_uuid}"]
+
+
+def new(order: Order, wish: Mapping[str, Any], position: int, chart: Chart) -> Json:
+    """A port that does not exist yet, without a host."""
+    values: Json = {
+        "network_id": wish["uuid"],
+        "project_id": order.project_id,
+        "device_id": order.server_uuid,
+        "device_owner": f"compute:{order.zone}",
+        "name": f"{order.name} {position}"[:255],
+        "description": f"Interface {position} of server {order.server_uuid}, made by Moorage",
+        "admin_state_up": True,
+    }
+    if wish.get("fixed_ip"):
+        values["fixed_ips"] = [{"ip_address": wish["fixed_ip"]}]
+    if order.security_groups:
+        values["security_groups"] = list(order.security_groups)
+    if chart.names_ports and order.hostname:
+        values["dns_name"] = order.hostname
+    if chart.taggable:
+        values["tags"] = tags(order.server_uuid)  # some Neutrons heed it, others want it said once more
+    return values
+
+
+def made_before(spare: list[Json], wish: Mapping[str, Any]) -> Json | None:
+    """A port that was made for this wish, and is spare no longer; equal wishes are worth the same."""
+    for index, port in enumerate(spare):
+        addresses = {fixed["ip_address"] for fixed in port["fixed_ips"]}
+        if port["network_id"] == wish["uuid"] and wish.get("fixed_ip") in {None, *addresses}:
+            return spare.pop(index)
+    return None
+
+
+def taking(order: Order, port: Mapping[str, Any], chart: Chart) -> Json:
+    """What makes a port of the user's the server's."""
+    values: Json = {"device_id": order.server_uuid, "device_owner": f"compute:{order.zone}"}
+    name = port.get("dns_name") or ""
+    if name and order.hostname and name != order.hostname.lower():
+        raise NetworkError(
+            f"Port {port['id']} not usable for instance {order.server_uuid}: its dns_name is {name}, the "
+            f"instance's hostname is {order.hostname}."
+        )
+    if chart.names_ports and order.hostname and not name:
+        values["dns_name"] = order.hostname
+    return values
+
+
+def allocation(binding: Binding, record: PortRecord) -> dict[str, str]:
+    """Who serves each of the port's groups at that host: as just decided, or as when it was there before."""
+    if not binding.providers:
+        return record.served.get(binding.host, {})
+    return {
+        group.id: binding.providers[group.suffix][0]
+        for group in record.needs.groups
+        if binding.providers.get(group.suffix)
+    }
+
+
+def profile(binding: Binding, record: PortRecord) -> Json:
+    """What the port came with, and who serves it at that host."""
+    serving = allocation(binding, record)
+    return {**record.profile, "allocation": serving} if serving else record.profile
+
+
+def served(binding: Binding, record: PortRecord) -> dict[str, dict[str, str]]:
+    """By host: who serves the port there, so that it can be said again if the server comes back."""
+    serving = allocation(binding, record)
+    others = [(host, who) for host, who in record.served.items() if host != binding.host]
+    known = [*others, (binding.host, serving)] if serving else others
+    return dict(known[-_MOST_HOSTS:])
+
+
+def without_host(record: PortRecord) -> Json:
+    """An address that the segment gave goes with it, else the port could not go to another segment."""
+    values: Json = {"binding:host_id": ""}
+    if record.deferred:
+        values["fixed_ips"] = []
+    if record.needs.groups:
+        values["binding:profile"] = record.profile
+    return values
+
+
+def given_back(port: Mapping[str, Any], record: PortRecord | None) -> Json:
+    """What a port of the user's was before it was the server's."""
+    values: Json = {"binding:host_id": ""} if record is None else without_host(record)
+    if "dns_name" in port and (record is None or record.named):
+        values["dns_name"] = ""
+    return {**values, "device_id": "", "device_owner": ""}
