@@ -61,6 +61,8 @@ class Executor:
             "take_over": self._take_over,
             "expect": self._expect,
             "live_migrate": self._live_migrate,
+            "attach_interface": self._attach_interface,
+            "detach_interface": self._detach_interface,
         }
 
     def start(self) -> None:
@@ -71,8 +73,6 @@ class Executor:
             LOG.info("taking up %d tasks that a restart interrupted", len(unfinished))
         for task in unfinished:
             self._schedule(task)
-            "attach_interface": self._attach_interface,
-            "detach_interface": self._detach_interface,
 
     def submit(self, tasks: Sequence[Task]) -> None:
         """Take tasks on. When this returns, they are written down."""
@@ -189,6 +189,14 @@ class Executor:
         destination = task.payload["destination"]
         return {"parcel": self._driver.live_migrate(task.server_uuid, task.node_uuid, destination)}
 
+    def _attach_interface(self, task: Task) -> Facts:
+        self._driver.attach_interface(task.server_uuid, task.node_uuid, task.payload["port"])
+        return {}
+
+    def _detach_interface(self, task: Task) -> Facts:
+        self._driver.detach_interface(task.server_uuid, task.node_uuid, str(task.payload["port_id"]))
+        return {}
+
 
 def _spec(task: Task) -> ServerSpec:
     spec = msgspec.convert(task.payload["spec"], ServerSpec)
@@ -207,11 +215,3 @@ def _result(
         retry_elsewhere=retry_elsewhere,
         facts=dict(facts or {}),
     )
-    def _attach_interface(self, task: Task) -> Facts:
-        self._driver.attach_interface(task.server_uuid, task.node_uuid, task.payload["port"])
-        return {}
-
-    def _detach_interface(self, task: Task) -> Facts:
-        self._driver.detach_interface(task.server_uuid, task.node_uuid, str(task.payload["port_id"]))
-        return {}
-
