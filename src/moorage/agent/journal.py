@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from moorage.bus.contract import DISCARD, Result, Task
+from moorage.bus.contract import DISCARD, RELEASE_PORTS, Result, Task
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS tasks (
@@ -31,7 +31,7 @@ _SCHEMA = (
 Fence = tuple[int, int, int]
 
 
-_REMOVALS = ("destroy", DISCARD)
+_REMOVALS = ("destroy", DISCARD, RELEASE_PORTS)
 
 
 def fence(task: Task) -> Fence:

@@ -56,6 +56,11 @@ class Lanes:
             lane.begun = fence(task) == lane.newest
             return lane.begun
 
+    def is_newest(self, task: Task) -> bool:
+        """Whether nothing newer was heard of the server since the task was taken on."""
+        with self._changed:
+            return fence(task) == self._lanes[task.server_uuid].newest
+
     def others_begun(self, task: Task) -> bool:
         """Whether some other task of the server is at work, so that a removal has to look again after it."""
         with self._changed:

@@ -16,6 +16,7 @@ from prometheus_client import Counter
 from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
 from moorage.agent.ownership import Ownership, Word
+from moorage.agent.ports import Ports
 from moorage.agent.tracker import Tracker
 from moorage.bus.contract import (
     ABORT,
@@ -32,6 +33,7 @@ from moorage.bus.contract import (
     Sighting,
     Task,
 )
+from moorage.bus.versions import NEWEST
 from moorage.core.clock import utcnow
 from moorage.core.periodic import Periodic
 from moorage.drivers.contract import NO_STATE, Driver, DriverError, Node
@@ -48,9 +50,6 @@ SILENT = Counter("moorage_agent_heartbeat_failures_total", "Signs of life that t
 _ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
 
-VERSION = 3
-"""Grows when agents learn something that conductors have to know about."""
-
 
 @dataclass(frozen=True)
 class AgentSettings:
@@ -63,6 +62,8 @@ class AgentSettings:
     """How often everything is said again, changed or not: what was lost on the way heals by itself."""
     remember_seconds: float = 86_400.0
     threads: int = 32
+    version: int = NEWEST
+    """What conductors take this agent for."""
     ratios: Mapping[str, float] = field(default_factory=dict)
     """Allocation ratios by resource class that the operator chose for this host."""
 
@@ -97,14 +98,17 @@ class AgentService:
         placement: PlacementClient,
         journal: Journal,
         ownership: Ownership | None = None,
+        ports: Ports | None = None,
     ) -> None:
-        """With `ownership`, the driver's nodes are shared with other hosts, and it says which are ours."""
+        """With `ownership`, the driver's nodes are shared with other hosts, and it says which are ours; with
+        `ports`, conductors may leave those of servers to us."""
         self._settings = settings
         self._driver = driver
         self._bus = bus
         self._journal = journal
-        self._executor = Executor(driver, journal, bus.report, settings.threads)
+        self._executor = Executor(driver, journal, bus.report, settings.threads, ports)
         self._facts: dict[str, Any] = {
+            "network": ports is not None and ports.have_network,
             "driver": settings.driver,
             "cell": settings.cell,
             "started_at": utcnow().isoformat(),
@@ -237,7 +241,7 @@ class AgentService:
         known = {uuid: power for uuid, power in self._said_power.items() if uuid not in busy}
         heartbeat = Heartbeat(
             host=self._settings.host,
-            version=VERSION,
+            version=self._settings.version,
             facts={**self._facts, **self._terms(), "disabled": self._tracker.disabled},
             nodes=nodes if nodes != self._said_nodes else None,
             sightings={

@@ -29,7 +29,13 @@ OWN = "own"
 is granted is all that the host owns. What is older than the newest epoch that a host knows is no news."""
 
 DISCARD = "discard"
-"""The kind of a task that destroys a server that should not be on this host; its result is not reported."""
+"""The kind of a task that destroys a server that should not be on this host; its result is not reported.
+
+With payload `holding`, the server is deleted, and nothing of the network is left to it, either."""
+
+RELEASE_PORTS = "release_ports"
+"""The kind of a task that lets go of a deleted server's ports: payload `holding`. Any agent that has a
+network may be asked, whatever host the server was on."""
 
 ABORT = "abort_live_migration"
 HURRY = "hurry_live_migration"

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from moorage.agent.journal import Journal
+from moorage.agent.ports import Ports, PortSettings
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.messaging import MessagingAgentSide
 from moorage.cli import agent_driver, metrics, settings
@@ -21,6 +22,7 @@ from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
 from moorage.core import log
 from moorage.core.config import ConfigError
+from moorage.network.connect import connect_agent
 from moorage.placement.client.connect import connect
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +44,8 @@ def run(
 
     On SIGHUP it reads anew which nodes of an Ironic it shall manage, and with whom.
 
-    It needs RabbitMQ ([DEFAULT] transport_url) and Placement ([placement_client]), but no database.
+    It needs RabbitMQ ([DEFAULT] transport_url) and Placement ([placement_client]), but no database. With
+    [neutron], it does for older conductors what these can't do themselves.
     What is not given here comes from [agent] in the configuration.
 
     Example: moorage-agent --config-file /etc/moorage/moorage.conf --host rack-7-node-1
@@ -71,6 +74,7 @@ def run(
         connect(conf),
         Journal(directory / "journal.sqlite"),
         chosen.ownership,
+        Ports(connect_agent(conf), PortSettings.from_conf(conf)),
     )
     metrics.serve(conf.agent)
     service.start()

@@ -16,7 +16,7 @@ from moorage.conductor.service import ConductorService, Settings
 from moorage.core import log
 from moorage.db import engine
 from moorage.db.database import Database
-from moorage.network.connect import connect as connect_network
+from moorage.network.connect import connect_conductor
 from moorage.placement.client.connect import connect
 
 commands = Commands(help="Run a conductor.")
@@ -43,7 +43,7 @@ def run(config_file: ConfigFiles = None) -> None:
         database,
         Settings.from_conf(conf),
         MessagingConductorSide(conf),
-        connect_network(conf, database),
+        connect_conductor(conf, database),
         connect(conf),
         notifications.from_conf(conf),
     )

@@ -13,11 +13,12 @@ LOG = logging.getLogger(__name__)
 
 
 def require_network(conf: cfg.ConfigOpts) -> None:
-    """Refuse to start without credentials, and with wrong ones if the configuration says so."""
+    """Refuse to start with a section that makes no sense; without a way in, if the configuration says so."""
     found = probe(conf)
     if found.health is Health.READY:
         return
-    wrong = found.health is Health.DENIED and conf.network.required_on_conductor
-    if wrong or found.health is Health.MISCONFIGURED:
+    shut_out = found.health in (Health.MISSING, Health.DENIED)
+    if found.health is Health.MISCONFIGURED or (shut_out and conf.network.required_on_conductor):
         raise CommandError(f"{found.sentence}. Mend [neutron], or [network] provider")
-    LOG.warning("starting without Neutron, so boots will wait: %s", found.sentence)
+    if found.health is not Health.MISSING:  # the conductor itself says what follows from that
+        LOG.warning("starting without Neutron, so boots will wait: %s", found.sentence)

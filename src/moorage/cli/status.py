@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import sys
+from datetime import timedelta
 
 import sqlalchemy as sa
 from oslo_config import cfg
 from oslo_upgradecheck import upgradecheck
 from sqlalchemy.engine import Engine
 
+from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
+from moorage.conductor.registry import AGENT_BINARY
+from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
+from moorage.db.tables.metadata import Timestamp
 from moorage.network import probe as network_probe
 from moorage.placement.client.connect import is_configured
 from moorage.placement.client.dialect import TREE_SINCE, Version
@@ -18,6 +23,7 @@ from moorage.placement.client.probe import Health, probe
 
 CHECK_FAILED = 255
 """As oslo.upgradecheck leaves when it could not look, so that no result is mistaken for this."""
+_MOST_NAMES = 5
 
 
 class Checks(upgradecheck.UpgradeCommands):
@@ -74,13 +80,37 @@ class Checks(upgradecheck.UpgradeCommands):
         found = network_probe.probe(self._conf)
         if found.health is network_probe.Health.READY:
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
-        missing = found.health is network_probe.Health.MISCONFIGURED
-        if missing or self._conf.network.required_on_conductor:
+        senseless = found.health is network_probe.Health.MISCONFIGURED
+        if senseless or self._conf.network.required_on_conductor:
             return _failure(f"{found.sentence}.")
+        missing = found.health is network_probe.Health.MISSING
+        meanwhile = "agents make and bind ports" if missing else "boots wait"
         return upgradecheck.Result(
             upgradecheck.Code.WARNING,
-            f"{found.sentence}. Conductors start, but boots wait; the next release sets "
+            f"{found.sentence}. Conductors start, but {meanwhile}; the next release sets "
             "[network] required_on_conductor, and they will not start.",
+        )
+
+    def early_ports(self) -> upgradecheck.Result:
+        """Ports are made before scheduling once no live agent would make them a second time."""
+        return self._agents_know(AgentVersion.EARLY_PORTS, "agents make ports, after scheduling")
+
+    def binding(self) -> upgradecheck.Result:
+        return self._agents_know(AgentVersion.BOUND_PORTS, "agents bind ports")
+
+    def _agents_know(self, needed: AgentVersion, meanwhile: str) -> upgradecheck.Result:
+        if self._conf.network.provider != "neutron":
+            return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+        try:
+            old = _older_agents(engine.from_conf(self._conf), needed, self._conf.compute.service_down_time)
+        except sa.exc.OperationalError as error:
+            return _failure(f"The database can't be reached: {error.orig}")
+        if not old:
+            return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+        return upgradecheck.Result(
+            upgradecheck.Code.WARNING,
+            f"Until they are upgraded to version {needed}, {meanwhile}: {len(old)} agents, "
+            f"of {', '.join(old[:_MOST_NAMES])}{', …' if len(old) > _MOST_NAMES else ''}.",
         )
 
     _upgrade_checks = (
@@ -88,6 +118,8 @@ class Checks(upgradecheck.UpgradeCommands):
         ("Usage counters", usage_counters),
         ("Placement", placement),
         ("Network", network),
+        ("Early port creation", early_ports),
+        ("Port binding in conductors", binding),
     )
 
 
@@ -102,6 +134,19 @@ def _wrong_counters(connected: Engine) -> int:
         return 0
     with connected.connect() as connection:
         return int(connection.execute(statement).scalar_one())
+
+
+def _older_agents(connected: Engine, needed: AgentVersion, down_after: int) -> list[str]:
+    """The hosts of agents that live and know less; plain SQL, as above."""
+    if not sa.inspect(connected).has_table("services"):
+        return []
+    statement = sa.text(
+        "SELECT host FROM services WHERE binary = :agent AND version < :needed AND NOT forced_down"
+        " AND seen_at > :alive ORDER BY host"
+    ).bindparams(sa.bindparam("alive", utcnow() - timedelta(seconds=down_after), Timestamp))
+    with connected.connect() as connection:
+        rows = connection.execute(statement, {"agent": AGENT_BINARY, "needed": int(needed)})
+        return [str(host) for host in rows.scalars()]
 
 
 def _dotted(version: Version) -> str:

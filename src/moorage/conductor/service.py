@@ -33,6 +33,7 @@ from moorage.conductor.operations.revert_resize import RevertResize
 from moorage.conductor.operations.unwind import Unwind
 from moorage.conductor.placing import Placer
 from moorage.conductor.plugging import Plugging
+from moorage.conductor.port_duties import PortDuties
 from moorage.conductor.presence import Presence
 from moorage.conductor.refreshing import Refreshing
 from moorage.conductor.runner import Kind, Runner
@@ -104,6 +105,7 @@ class ConductorService:
         decider = Decider(database, hosts, aggregates, placement, settings.scheduler, default_zone=zone)
         self._placer = Placer(decider, hosts, placement, max_attempts=settings.scheduler.max_attempts)
         agents = Agents(bus, settings.ask_again_seconds)
+        self._duties = PortDuties(database, network, settings.service_down_time)
         build = Build(
             database,
             self._placer,
@@ -112,6 +114,7 @@ class ConductorService:
             max_attempts=settings.max_attempts,
             pending_timeout=settings.pending_timeout,
             plugging=settings.plugging,
+            duties=self._duties,
         )
         tools = Tools(
             database,
@@ -125,7 +128,7 @@ class ConductorService:
         )
         kinds: dict[str, Kind] = {
             "build": build,
-            "delete": Delete(database, agents, hosts, network, placement),
+            "delete": Delete(database, agents, hosts, network, placement, self._duties),
             "rebuild": Rebuild(agents, hosts, Fitness(hosts, placement)),
             "cold_move": ColdMove(tools),
             "confirm_resize": ConfirmResize(tools),
@@ -159,6 +162,7 @@ class ConductorService:
 
     def start(self) -> None:
         self._presence.start()
+        self._duties.division()
         self._bus.receive(self._inbox.on_results, self._inbox.on_heartbeat)
         self.runner.start()
         self._mirroring.start()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
@@ -21,6 +22,8 @@ from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
 from moorage.db.tables.moves import migrations
+from moorage.network import delegation
+from moorage.network.contract import Holding
 from moorage.scheduler.aggregates import Ratios
 
 LOG = logging.getLogger(__name__)
@@ -125,7 +128,7 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, Sighting]) -
     if not present:
         return []
     query = (
-        sa.select(servers.c.uuid, operations.c.id, operations.c.attempt, operations.c.finished_at)
+        sa.select(servers, operations.c.id.label("last"), operations.c.attempt, operations.c.finished_at)
         .join_from(servers, operations, operations.c.id == _NEWEST)
         .where(
             among(connection, servers.c.uuid, present),
@@ -133,10 +136,7 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, Sighting]) -
             ~_moving_through(host),
         )
     )
-    found = [
-        _discard(uuid, operation_id, attempt, finished=finished_at is not None)
-        for uuid, operation_id, attempt, finished_at in connection.execute(query)
-    ]
+    found = [_discard(dict(row)) for row in connection.execute(query).mappings()]
     if found:
         STRAYS.inc(len(found))
         LOG.warning("host %s has %d servers that should not be there any more", host, len(found))
@@ -152,6 +152,13 @@ def _moving_through(host: str) -> sa.ColumnElement[bool]:
     )
 
 
-def _discard(uuid: str, operation_id: int, attempt: int, *, finished: bool) -> Task:
-    """Newer than what brought the server there, older than an attempt that may bring it back there."""
-    return Task(operation_id, uuid, DISCARD, attempt if finished else attempt - 1, "")
+def _discard(row: Mapping[str, Any]) -> Task:
+    """Newer than what brought the server there, older than an attempt that may bring it back there.
+
+    Of a deleted server, ports that the agent may have made too late go along.
+    """
+    attempt = row["attempt"] if row["finished_at"] is not None else row["attempt"] - 1
+    payload = {}
+    if row["deleted_at"] is not None:
+        payload = {delegation.HOLDING: msgspec.to_builtins(Holding.of(row))}
+    return Task(row["last"], row["uuid"], DISCARD, attempt, "", payload)

@@ -19,6 +19,10 @@ DENIALS = (
 """What a Keystone that is there says to credentials, or to a wish, that are wrong."""
 
 
+class NoCredentialsError(ConfigError):
+    """The section of a neighbour says nothing of how to get in."""
+
+
 def adapter(conf: cfg.ConfigOpts, group: str, service_type: str, timeout: float) -> Adapter:
     """With the credentials of a section; nothing is sent yet. `timeout` holds where the section has none."""
     loading.register_auth_conf_options(conf, group)
@@ -33,7 +37,7 @@ def adapter(conf: cfg.ConfigOpts, group: str, service_type: str, timeout: float)
     except (exceptions.ClientException, cfg.Error) as error:
         raise ConfigError(f"[{group}]: {error}") from error
     if auth is None:
-        raise ConfigError(f"[{group}] has no credentials: set auth_type and what it needs")
+        raise NoCredentialsError(f"[{group}] has no credentials: set auth_type and what it needs")
     return made
 
 

@@ -6,6 +6,7 @@ from oslo_config import cfg
 
 from moorage.core import neighbours
 from moorage.db.database import Database
+from moorage.network.absent import AbsentNetwork
 from moorage.network.contract import Network
 from moorage.network.neutron import NeutronNetwork
 from moorage.network.neutron_link import NeutronLink
@@ -19,6 +20,24 @@ def connect(conf: cfg.ConfigOpts, database: Database) -> Network:
     if conf.network.provider == "neutron":
         return NeutronNetwork(link(conf), threads=conf.network.threads)
     return PoolNetwork(database, PoolSettings.from_conf(conf))
+
+
+def connect_conductor(conf: cfg.ConfigOpts, database: Database) -> Network:
+    """As `connect`; without credentials, conductors leave to agents what they can't do."""
+    try:
+        return connect(conf, database)
+    except neighbours.NoCredentialsError:
+        return AbsentNetwork()
+
+
+def connect_agent(conf: cfg.ConfigOpts) -> Network | None:
+    """None for an agent that was given no credentials, as most are: then conductors do all."""
+    if conf.network.provider != "neutron":
+        return None
+    try:
+        return NeutronNetwork(link(conf), threads=conf.network.threads)
+    except neighbours.NoCredentialsError:
+        return None
 
 
 def link(conf: cfg.ConfigOpts) -> NeutronLink:

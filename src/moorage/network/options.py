@@ -17,9 +17,10 @@ OPTIONS: Options = {
         cfg.BoolOpt(
             "required_on_conductor",
             default=False,
-            help="Whether moorage-conductor refuses to start if Neutron does not let it in with what is in "
-            "[neutron]. If not, it warns and starts, and boots wait until it does. The next release has "
-            "this on by default.",
+            help="Whether moorage-conductor refuses to start if [neutron] has no credentials, or if Neutron "
+            "does not let it in with them. If not, it warns and starts: without credentials, agents that "
+            "have some make and bind the ports; with wrong ones, boots wait. The next release has this on "
+            "by default.",
         ),
         cfg.IntOpt("threads", default=8, min=1, help="Requests to Neutron that a process has at once."),
         cfg.IntOpt(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
+from moorage.core.neighbours import NoCredentialsError
 from moorage.network.connect import link
 from moorage.network.contract import NetworkDeniedError, NetworkUnavailableError
 from moorage.network.neutron_link import NeutronFault
@@ -15,6 +16,8 @@ from moorage.network.neutron_link import NeutronFault
 
 class Health(StrEnum):
     READY = "ready"
+    MISSING = "missing"
+    """There are no credentials."""
     MISCONFIGURED = "misconfigured"
     DENIED = "denied"
     UNREACHABLE = "unreachable"
@@ -33,6 +36,8 @@ def probe(conf: cfg.ConfigOpts) -> Finding:
         return Finding(Health.READY)
     try:
         link(conf).find("networks", [("limit", "1"), ("fields", "id")])
+    except NoCredentialsError as error:
+        return Finding(Health.MISSING, str(error))
     except ConfigError as error:
         return Finding(Health.MISCONFIGURED, str(error))
     except (NetworkDeniedError, NeutronFault) as error:

@@ -58,9 +58,23 @@ def test_one_that_lets_us_in_is_fine(tmp_path: Path) -> None:
         assert Checks(conf).network().code is Code.SUCCESS
 
 
-def test_without_credentials_no_conductor_starts(tmp_path: Path) -> None:
+def test_missing_credentials_are_a_warning_until_they_are_required(tmp_path: Path) -> None:
     conf = configured(tmp_path, None)
+    require_network(conf)
+    result = Checks(conf).network()
+    assert result.code is Code.WARNING
+    assert "agents make and bind ports" in str(result.details)
+    strict = configured(tmp_path, None, required=True)
     with pytest.raises(CommandError, match=r"\[neutron\] has no credentials"):
+        require_network(strict)
+    assert Checks(strict).network().code is Code.FAILURE
+
+
+def test_credentials_that_make_no_sense_stop_a_conductor_anyhow(tmp_path: Path) -> None:
+    path = tmp_path / "moorage.conf"
+    path.write_text(ini({"network": {"provider": "neutron"}, "neutron": {"auth_type": "nonsense"}}))
+    conf = settings.read([path])
+    with pytest.raises(CommandError, match=r"\[neutron\]"):
         require_network(conf)
     assert Checks(conf).network().code is Code.FAILURE
 

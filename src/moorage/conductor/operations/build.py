@@ -9,10 +9,12 @@ What has to be undone for another attempt is undone in the step that starts it, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
+import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.compute import actions, traces
@@ -24,11 +26,13 @@ from moorage.conductor.agents import Agents
 from moorage.conductor.deciding import NoHost
 from moorage.conductor.placing import Disputed, Placer
 from moorage.conductor.plugging import PLUGGED, Plugging
+from moorage.conductor.port_duties import LATE, PortDuties
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
-from moorage.network.contract import Network, NetworkError, Order
+from moorage.network import delegation
+from moorage.network.contract import Network, NetworkError, Order, PortRecord
 
 LOG = logging.getLogger(__name__)
 _PENDING_LOOK_SECONDS = 5.0
@@ -49,6 +53,7 @@ class Build:
         max_attempts: int,
         pending_timeout: int,
         plugging: Plugging | None = None,
+        duties: PortDuties,
     ) -> None:
         self._database = database
         self._placer = placer
@@ -57,6 +62,7 @@ class Build:
         self._max_attempts = max_attempts
         self._pending_timeout = pending_timeout
         self._plugging = plugging or Plugging()
+        self._duties = duties
 
     def steps(self) -> dict[str, Step]:
         return {
@@ -71,6 +77,11 @@ class Build:
         }
 
     def begin(self, batch: Sequence[Work]) -> None:
+        if not self._duties.division().early:
+            for work in batch:
+                work.data[LATE] = True
+                work.go_on("schedule")
+            return
         orders = [Order.of(work.server) for work in batch]
         for work, ports in zip(batch, self._network.prepare(orders), strict=True):
             if isinstance(ports, NetworkError):
@@ -130,6 +141,20 @@ class Build:
         work.wait("schedule", _PENDING_LOOK_SECONDS)
 
     def bind(self, batch: Sequence[Work]) -> None:
+        whose = self._duties.split(batch)
+        for work in whose.nowhere:
+            self._try_elsewhere(work, "bind", _nobody(work), allowed=True)
+        for work in whose.there:
+            self._duties.delegate(work)
+            work.changes["task_state"] = TaskState.SPAWNING.value
+            work.go_on("spawn")
+        wrong = self._duties.prepare_late(whose.here)
+        for work in whose.here:
+            if work.operation.id in wrong:
+                self._try_elsewhere(work, "bind", str(wrong[work.operation.id]), allowed=False)
+        self._bind_here([work for work in whose.here if work.operation.id not in wrong])
+
+    def _bind_here(self, batch: Sequence[Work]) -> None:
         bindings = [
             server_ports.binding(work, work.data["placed"]["host"], work.data["placed"]["cell"])
             for work in batch
@@ -155,7 +180,7 @@ class Build:
         work.advance("reschedule")
 
     def spawn(self, batch: Sequence[Work]) -> None:
-        self._agents.ask(batch, "spawn", then="spawned", payload=lambda work: server_spec.of(work.server))
+        self._agents.ask(batch, "spawn", then="spawned", payload=_spawn_payload)
 
     def spawned(self, batch: Sequence[Work]) -> None:
         for work in batch:
@@ -165,6 +190,7 @@ class Build:
             elif result["ok"]:
                 work.data["power_state"] = result["facts"].get("power_state", 1)
                 work.data["spawned_at"] = utcnow().isoformat()
+                _keep_made(work, result["facts"])
                 work.go_on(PLUGGED)
             else:
                 self._try_elsewhere(work, "spawn", result["error"], allowed=result["retry_elsewhere"])
@@ -199,7 +225,7 @@ class Build:
 
     def _running(self, work: Work) -> None:
         now = utcnow()
-        work.changes = {
+        work.changes |= {
             "vm_state": VmState.ACTIVE.value,
             "task_state": None,
             "power_state": work.data["power_state"],
@@ -231,6 +257,7 @@ class Build:
             work.changes |= {"host": None, "node": None, "node_uuid": None, "addresses": {}}
             work.writes.append(partial(_leave_group, work.server["id"]))
             work.operation.attempt += 1
+            work.data.pop(delegation.DELEGATED, None)
             error = work.data.pop("last_error", None)
             if error is not None:
                 self._fail(work, error)
@@ -257,6 +284,25 @@ class Build:
     def _note(self, work: Work, event: str, error: str | None = None) -> None:
         host = work.data["placed"]["host"]
         work.write_together(actions.add_events, Event(work.operation.action_id, event, host, error))
+
+
+def _spawn_payload(work: Work) -> dict[str, Any]:
+    """The server, and what is left to the agent to do for its ports."""
+    delegated = {key: work.data[key] for key in (delegation.DELEGATED,) if key in work.data}
+    return {**server_spec.of(work.server), **delegated}
+
+
+def _keep_made(work: Work, facts: Mapping[str, Any]) -> None:
+    """From here on a port is remembered alike, whoever made or bound it."""
+    if delegation.MADE in facts:
+        ports = msgspec.convert(facts[delegation.MADE], list[PortRecord])
+        server_ports.keep(work, ports)
+        work.changes["addresses"] = server_ports.addresses(ports)
+
+
+def _nobody(work: Work) -> str:
+    host = work.data["placed"]["host"]
+    return f"Neither the conductors nor the agent of host {host} have credentials for Neutron."
 
 
 def _give_up_here(work: Work, step: str, outcome: str, detail: str) -> None:

@@ -10,39 +10,53 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+import msgspec
 from sqlalchemy.engine import Connection
 
+from moorage.bus.contract import RELEASE_PORTS
 from moorage.compute import migrations, servers
 from moorage.compute.fault import fault
 from moorage.compute.migrations import Migration
 from moorage.conductor import ledger
 from moorage.conductor.agents import Agents
 from moorage.conductor.hosts import Hosts
+from moorage.conductor.port_duties import PortDuties
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.db.database import Database
-from moorage.network.contract import Holding, Network
+from moorage.network import delegation
+from moorage.network.contract import Holding, Network, Reach
 from moorage.placement.client.contract import PlacementClient
 
 _LOOK_AGAIN_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
+_MOST_TRIES = 5
 
 
 class Delete:
     def __init__(
-        self, database: Database, agents: Agents, hosts: Hosts, network: Network, placement: PlacementClient
+        self,
+        database: Database,
+        agents: Agents,
+        hosts: Hosts,
+        network: Network,
+        placement: PlacementClient,
+        duties: PortDuties,
     ) -> None:
         self._database = database
         self._agents = agents
         self._hosts = hosts
         self._network = network
         self._placement = placement
+        self._duties = duties
 
     def steps(self) -> dict[str, Step]:
         return {
             "begin": self.begin,
             "destroy": self.destroy,
             "destroyed": self.destroyed,
+            "let_go": self.let_go,
+            "gone": self.gone,
             "release": self.release,
         }
 
@@ -57,7 +71,10 @@ class Delete:
             move = moves.get(work.server["id"])
             work.data["ends"] = _ends(work, move)
             work.data["migration"] = None if move is None else move.uuid
-            work.advance("destroy" if work.data["ends"] else "release")
+            if work.data["ends"]:
+                work.advance("destroy")
+            else:
+                self._destroyed_everywhere(work)
 
     def destroy(self, batch: Sequence[Work]) -> None:
         """A host that is down can't be asked: it cleans up by itself when it comes back."""
@@ -80,6 +97,12 @@ class Delete:
         if work.data["ends"]:
             work.advance_to_task("destroy")
         else:
+            self._destroyed_everywhere(work)
+
+    def _destroyed_everywhere(self, work: Work) -> None:
+        if self._network.reach is Reach.AGENTS:
+            work.advance_to_task("let_go")
+        else:
             work.advance("release")
 
     def destroyed(self, batch: Sequence[Work]) -> None:
@@ -90,10 +113,41 @@ class Delete:
                     self.give_up(work, "the host did not answer")
             elif result["ok"]:
                 self._next_end(work)
-            elif work.operation.tries < 5:
+            elif work.operation.tries < _MOST_TRIES:
                 work.try_again("destroy", _RETRY_SECONDS)
             else:
                 self.give_up(work, result["error"])
+
+    def let_go(self, batch: Sequence[Work]) -> None:
+        """We have no credentials: have an agent release the ports, that of the server's host if it lives."""
+        able = sorted(self._duties.networked())
+        for work in batch:
+            if able:
+                work.data["releaser"] = work.server["host"] if work.server["host"] in able else able[0]
+            elif work.operation.tries < _MOST_TRIES:
+                work.try_again("let_go", _RETRY_SECONDS)
+            else:
+                self.give_up(work, "neither the conductors nor any agent have credentials for Neutron")
+        self._agents.ask(
+            batch if able else [],
+            RELEASE_PORTS,
+            then="gone",
+            payload=lambda work: {delegation.HOLDING: msgspec.to_builtins(Holding.of(work.server))},
+            host=lambda work: str(work.data["releaser"]),
+            node_uuid=lambda _work: "",
+        )
+
+    def gone(self, batch: Sequence[Work]) -> None:
+        """The ports are released, if the agent says so."""
+        for work in batch:
+            result = work.take_result()
+            if result is not None and result["ok"]:
+                work.advance("release")
+            elif work.operation.tries < _MOST_TRIES:
+                work.operation.attempt += 1
+                work.try_again("let_go", 0.0 if result is None else _RETRY_SECONDS)
+            else:
+                self.give_up(work, "no agent released the ports" if result is None else result["error"])
 
     def give_up(self, work: Work, error: str) -> None:
         work.changes = {"vm_state": "error", "task_state": None, "fault": fault(error)}

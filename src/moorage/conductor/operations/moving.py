@@ -34,7 +34,7 @@ from moorage.conductor.placing import Disputed, Placer
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.db.database import Database
-from moorage.network.contract import Network, NetworkError
+from moorage.network.contract import Network, NetworkError, Reach
 
 _DISPUTE_SECONDS = 0.5
 _MOST_CLEANINGS = 5
@@ -103,7 +103,7 @@ class Moving:
 
     def schedule(self, batch: Sequence[Work]) -> None:
         """What somebody claimed who came to no checkpoint is given back before it is decided again."""
-        batch = [work for work in batch if work.holds()]
+        batch = self._movable([work for work in batch if work.holds()])
         for work in batch:
             self._tools.both_ends.give_back(work.server, Move.of(work).migration_uuid)
         for work, decision in zip(batch, self._tools.placer.place_moves(batch), strict=True):
@@ -120,6 +120,19 @@ class Moving:
             work.data.setdefault("tried_nodes", []).append(decision["node_uuid"])
             self.record(work, self.placed_status, destination(work))
             work.advance("agree")
+
+    def _movable(self, batch: Sequence[Work]) -> list[Work]:
+        """Ports follow a server only if we can bind them: found out before anything is shut down."""
+        if self._tools.network.reach is not Reach.AGENTS:
+            return list(batch)
+        stuck = [work for work in batch if server_ports.of(work)]
+        for work in stuck:
+            work.data["last_error"] = (
+                "servers with ports can't move: the conductors have no credentials for Neutron"
+            )
+            self.note(work, "conductor_schedule_move", work.data["last_error"])
+            work.advance_to_task("restore")
+        return [work for work in batch if work not in stuck]
 
     def agree(self, batch: Sequence[Work]) -> None:
         refused = groups.refused(self._tools.database, batch)

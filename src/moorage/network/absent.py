@@ -1,0 +1,70 @@
+"""The network of a conductor that has no credentials for Neutron: agents, which have them, do its work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.network.contract import (
+    Agreed,
+    Asker,
+    Binding,
+    Fault,
+    Holding,
+    Interface,
+    NetworkError,
+    Networks,
+    Order,
+    PortRecord,
+    Reach,
+)
+
+_SENTENCE = "The conductors have no credentials for Neutron."
+
+
+class AbsentNetwork:
+    """Refuses what needs Neutron, and believes of ports what is written down."""
+
+    reach = Reach.AGENTS
+
+    def agree(
+        self,
+        asker: Asker,
+        networks: Networks,
+        security_groups: Sequence[str],
+        count: int,
+        have: Sequence[PortRecord] = (),
+    ) -> Agreed:
+        raise _refusal()
+
+    def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
+        return [[] if order.networks == "none" else _refusal() for order in orders]
+
+    def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
+        return [_refusal() if binding.ports else [] for binding in bindings]
+
+    def expect(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
+        return self.bind(bindings)
+
+    def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
+        """Who binds them next moves them."""
+        return ports
+
+    def release(self, holdings: Sequence[Holding]) -> None:
+        """An agent that failed has let go of its ports; what one could not is let go of with the server."""
+
+    def drop(self, holding: Holding, port_id: str) -> None:
+        raise _refusal()
+
+    def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
+        """The agent has waited for that."""
+        return [True for _ in holdings]
+
+    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
+        return [holding.ports for holding in holdings]
+
+    def interfaces(self, holding: Holding) -> list[Interface]:
+        raise _refusal()
+
+
+def _refusal() -> NetworkError:
+    return NetworkError(_SENTENCE, fault=Fault.CONFLICT)
