@@ -14,9 +14,12 @@ from prometheus_client import Counter
 
 from moorage.agent.journal import Journal, is_removal
 from moorage.agent.lanes import Lanes
+from moorage.agent.ports import Ports
 from moorage.agent.reporter import Reporter
-from moorage.bus.contract import ABORT, DISCARD, HURRY, Result, Task
+from moorage.bus.contract import ABORT, DISCARD, HURRY, RELEASE_PORTS, Result, Task
 from moorage.drivers.contract import Driver, DriverClosedError, DriverError, ServerSpec
+from moorage.network import delegation
+from moorage.network.delegation import Delegated
 
 LOG = logging.getLogger(__name__)
 
@@ -38,9 +41,15 @@ class Executor:
     """
 
     def __init__(
-        self, driver: Driver, journal: Journal, send: Callable[[list[Result]], None], threads: int = 32
+        self,
+        driver: Driver,
+        journal: Journal,
+        send: Callable[[list[Result]], None],
+        threads: int = 32,
+        ports: Ports | None = None,
     ) -> None:
         self._driver = driver
+        self._ports = ports or Ports(None)
         self._journal = journal
         self._reporter = Reporter(journal, send)
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix="task")
@@ -52,6 +61,7 @@ class Executor:
             "spawn": self._spawn,
             "destroy": self._destroy,
             DISCARD: self._destroy,
+            RELEASE_PORTS: self._release_ports,
             "start": self._start,
             "stop": self._stop,
             "reboot": self._reboot,
@@ -72,7 +82,10 @@ class Executor:
         if unfinished:
             LOG.info("taking up %d tasks that a restart interrupted", len(unfinished))
         for task in unfinished:
-            self._schedule(task)
+            if delegation.DELEGATED in task.payload:
+                self._reporter.finished(task, _interrupted(task))
+            else:
+                self._schedule(task)
 
     def submit(self, tasks: Sequence[Task]) -> None:
         """Take tasks on. When this returns, they are written down."""
@@ -154,10 +167,40 @@ class Executor:
 
     def _spawn(self, task: Task) -> Facts:
         spec = msgspec.convert(task.payload, ServerSpec)
-        return {"power_state": self._driver.spawn(spec)}
+        delegated = delegation.delegated_in(task.payload)
+        if delegated is None:
+            return {"power_state": self._driver.spawn(spec)}
+        return self._spawn_with_ports(task, spec, delegated)
+
+    def _spawn_with_ports(self, task: Task, spec: ServerSpec, delegated: Delegated) -> Facts:
+        """As agents did before conductors made ports."""
+
+        def wanted() -> bool:
+            return self._lanes.is_newest(task)
+
+        ports = self._ports.get_ready(delegated, wanted)
+        told = msgspec.to_builtins(ports)
+        try:
+            power = self._driver.spawn(msgspec.structs.replace(spec, network=told))
+            if delegated.await_plug:
+                self._ports.wait_until_up(task.server_uuid, ports, wanted)
+        except DriverClosedError:
+            raise
+        except Exception:
+            self._ports.throw_away(delegated, wanted)
+            raise
+        return {"power_state": power, delegation.MADE: told}
 
     def _destroy(self, task: Task) -> Facts:
         self._driver.destroy(task.server_uuid, task.node_uuid)
+        if self._ports.have_network and delegation.HOLDING in task.payload:
+            self._release_ports(task)
+        return {}
+
+    def _release_ports(self, task: Task) -> Facts:
+        holding = delegation.holding_in(task.payload)
+        if holding is not None:
+            self._ports.release(holding)
         return {}
 
     def _start(self, task: Task) -> Facts:
@@ -201,6 +244,13 @@ class Executor:
 def _spec(task: Task) -> ServerSpec:
     spec = msgspec.convert(task.payload["spec"], ServerSpec)
     return msgspec.structs.replace(spec, work=str(task.operation_id))
+
+
+def _interrupted(task: Task) -> Result:
+    """Its ports may be another host's by now, so that a restart is no reason to touch them."""
+    return _result(
+        task, ok=False, error="the agent was restarted in the middle of a spawn", retry_elsewhere=True
+    )
 
 
 def _result(
