@@ -16,8 +16,8 @@ from moorage.agent.journal import Journal, is_removal
 from moorage.agent.lanes import Lanes
 from moorage.agent.ports import Ports
 from moorage.agent.reporter import Reporter
-from moorage.bus.contract import ABORT, DISCARD, HURRY, RELEASE_PORTS, Result, Task
-from moorage.drivers.contract import Driver, DriverClosedError, DriverError, ServerSpec
+from moorage.bus.contract import ABORT, DISCARD, HURRY, NO_ROOM, RELEASE_PORTS, Result, Task
+from moorage.drivers.contract import Driver, DriverClosedError, DriverError, NoRoomError, ServerSpec
 from moorage.network import delegation
 from moorage.network.delegation import Delegated
 
@@ -156,6 +156,8 @@ class Executor:
             return _result(task, ok=True, facts=method(task))
         except DriverClosedError:
             raise
+        except NoRoomError as error:
+            return _result(task, ok=False, error=str(error), retry_elsewhere=True, facts={NO_ROOM: True})
         except DriverError as error:
             return _result(task, ok=False, error=str(error), retry_elsewhere=error.retry_elsewhere)
         except msgspec.ValidationError as error:

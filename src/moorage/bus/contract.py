@@ -43,6 +43,10 @@ HURRY = "hurry_live_migration"
 no result, and are forgotten if none is at work."""
 
 
+NO_ROOM = "no_room"
+"""Among the facts of a result that failed: nothing was left for the server, which is no fault of the host."""
+
+
 class BusError(Exception):
     """The bus could not take a message within its time."""
 

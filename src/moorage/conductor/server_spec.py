@@ -22,5 +22,6 @@ def of(server: Mapping[str, Any], **differences: Any) -> dict[str, Any]:
         "key_name": server["key_name"],
         "public_key": server["request"].get("public_key"),
         "config_drive": server["config_drive"],
+        "hints": server["request"].get("scheduler_hints") or {},
         **differences,
     }

@@ -19,6 +19,13 @@ class DriverError(Exception):
         self.retry_elsewhere = retry_elsewhere
 
 
+class NoRoomError(DriverError):
+    """Nothing is left here for the server; another host may have something, and nobody is to blame."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_elsewhere=True)
+
+
 class DriverClosedError(Exception):
     """The agent ends while the call is at work; the call comes again after the restart."""
 
@@ -62,6 +69,8 @@ class ServerSpec(msgspec.Struct, frozen=True):
     config_drive: bool = False
     power_on: bool = True
     """Whether it shall run once it is there."""
+    hints: dict[str, Any] = {}
+    """What the user told the scheduler, for a driver that chooses, too."""
     work: str = ""
     """Names what this is for: the same whenever it is asked again, even of another host."""
 

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine import Connection
 
+from moorage.bus.contract import NO_ROOM
 from moorage.compute import actions, traces
 from moorage.compute.actions import Event
 from moorage.compute.fault import fault
@@ -193,7 +194,8 @@ class Build:
                 _keep_made(work, result["facts"])
                 work.go_on(PLUGGED)
             else:
-                self._try_elsewhere(work, "spawn", result["error"], allowed=result["retry_elsewhere"])
+                step = "reserve" if result["facts"].get(NO_ROOM) else "spawn"
+                self._try_elsewhere(work, step, result["error"], allowed=result["retry_elsewhere"])
 
     def plugged(self, batch: Sequence[Work]) -> None:
         """Wait for the ports to come up. An event may nudge us, but the network has the last word."""

@@ -17,7 +17,13 @@ from oslo_config import cfg
 from prometheus_client import Counter
 
 from moorage.core.config import ConfigError
-from moorage.drivers.ironic.record import FIELDS, MORE_FIELDS, NodeRecord
+from moorage.drivers.ironic.record import (
+    FIELDS,
+    MORE_FIELDS,
+    RESERVATION_FIELDS,
+    NodeRecord,
+    ReservationRecord,
+)
 
 GROUP = "ironic"
 OLDEST = (1, 37)
@@ -26,6 +32,8 @@ NEWEST = (1, 82)
 """The newest one that we know."""
 FILTERS = {"conductor_group": (1, 46), "shard": (1, 82)}
 """By what nodes can be listed, each with the version that knows it."""
+RESERVATIONS = (1, 52)
+"""The version from which nodes can be reserved."""
 PAGE = 1000
 _TIMEOUT = 60.0
 _TRANSIENT = re.compile(r"is locked|state transition|Unable to establish connection", re.IGNORECASE)
@@ -54,7 +62,13 @@ class _Page(msgspec.Struct):
     nodes: list[NodeRecord]
 
 
+class _Reservations(msgspec.Struct):
+    allocations: list[ReservationRecord]
+
+
 _PAGE = msgspec.json.Decoder(_Page)
+_RESERVATIONS = msgspec.json.Decoder(_Reservations)
+_RESERVATION = msgspec.json.Decoder(ReservationRecord)
 _NODE = msgspec.json.Decoder(NodeRecord)
 
 
@@ -125,6 +139,9 @@ class IronicClient:
     def attach(self, uuid: str, port_id: str) -> None:
         self._ask("POST", f"/v1/nodes/{uuid}/vifs", {"id": port_id})
 
+    def detach(self, uuid: str, port_id: str) -> None:
+        self._ask("DELETE", f"/v1/nodes/{uuid}/vifs/{port_id}")
+
     def objections(self, uuid: str, interfaces: Sequence[str]) -> dict[str, str]:
         """What these interfaces of a node have against a deployment, by interface."""
         answer = msgspec.json.decode(self._ask("GET", f"/v1/nodes/{uuid}/validate"))
@@ -134,13 +151,40 @@ class IronicClient:
             if name in answer and answer[name].get("result") is False
         }
 
+    def reservations(self) -> Iterator[ReservationRecord]:
+        """All of them, whoever made them."""
+        query = {"fields": ",".join(RESERVATION_FIELDS), "limit": str(self._page)}
+        while True:
+            page = _RESERVATIONS.decode(self._ask("GET", f"/v1/allocations?{urlencode(query)}")).allocations
+            yield from page
+            if not page:
+                return
+            query["marker"] = page[-1].uuid
+
+    def reservation(self, uuid: str) -> ReservationRecord | None:
+        try:
+            return _RESERVATION.decode(self._ask("GET", f"/v1/allocations/{uuid}"))
+        except IronicError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def reserve(self, wanted: Mapping[str, Any]) -> None:
+        """Ask for a reservation, in Ironic's words; what became of it is to be looked up."""
+        self._ask("POST", "/v1/allocations", dict(wanted))
+
+    def release(self, uuid: str) -> None:
+        """Drop a reservation. One that is gone is fine."""
+        try:
+            self._ask("DELETE", f"/v1/allocations/{uuid}")
+        except IronicError as error:
+            if error.status != 404:
+                raise
+
     def _ask(self, method: str, path: str, body: Any = None) -> bytes:
         answer = self._send(method, path, body, _text(self.version()))
         content: bytes = answer.content
         return content
-
-    def detach(self, uuid: str, port_id: str) -> None:
-        self._ask("DELETE", f"/v1/nodes/{uuid}/vifs/{port_id}")
 
     def _send(self, method: str, path: str, body: Any, version: str) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}

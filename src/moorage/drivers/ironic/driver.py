@@ -252,13 +252,12 @@ class IronicDriver:
                 raise DriverError(
                     f"node {record.uuid} can't take a server: {why.value}", retry_elsewhere=True
                 )
-            associate = {"op": "add", "path": "/instance_uuid", "value": spec.uuid}
-            self._client.change(record.uuid, [associate, _info(deployment.instance_info(spec))])
+            self._associate(spec)
             return False
         _require_server(record, spec.uuid)
         self._progress[spec.uuid] = _PROGRESS.get(record.state, 50)
         if record.state == AVAILABLE:
-            self._attach(spec)
+            self._prepare(spec)
             self._validate(record.uuid)
             self._client.provision(record.uuid, ACTIVE, **_config_drive(spec))
             return False
@@ -391,6 +390,15 @@ class IronicDriver:
         """Give the node back after a failure; what can't be done now is done when a conductor asks for it."""
         with contextlib.suppress(DriverError):
             self.destroy(spec.uuid, spec.node_uuid)
+
+    def _associate(self, spec: ServerSpec) -> None:
+        """The node is the server's from now on; of two that try, one gets it."""
+        associate = {"op": "add", "path": "/instance_uuid", "value": spec.uuid}
+        self._client.change(spec.node_uuid, [associate, _info(deployment.instance_info(spec))])
+
+    def _prepare(self, spec: ServerSpec) -> None:
+        """What is left to do once the node is the server's, and before it is deployed."""
+        self._attach(spec)
 
     def _attach(self, spec: ServerSpec) -> None:
         wanted = [str(port["id"]) for port in spec.network]

@@ -10,7 +10,8 @@ from moorage.drivers.contract import Inventory, Node
 from moorage.drivers.ironic.record import AVAILABLE, NodeRecord
 
 HYPERVISOR_TYPE = "ironic"
-_TRAITS = ("COMPUTE_NODE",)
+TRAITS = ("COMPUTE_NODE",)
+"""Of every node, whatever Ironic says of it."""
 
 
 class Unfit(StrEnum):
@@ -36,23 +37,24 @@ def find(record: NodeRecord) -> Finding:
     if not record.resource_class:
         return Finding(None, why)
     unit = Inventory(total=1, max_unit=1, reserved=0 if why is None else 1)
-    architecture = str(record.properties.get("cpu_arch") or "x86_64")
+    machine = architecture(record)
     node = Node(
         uuid=record.uuid,
         name=record.uuid,
         hypervisor_type=HYPERVISOR_TYPE,
         inventories={class_of(record.resource_class): unit},
-        traits=sorted({*_TRAITS, *record.traits}),
+        traits=sorted({*TRAITS, *record.traits}),
         facts={
-            "supported_instances": [[architecture, "baremetal", "hvm"]],
+            "supported_instances": [[machine, "baremetal", "hvm"]],
             "hypervisor_version": 1,
-            "cpu_info": {"arch": architecture},
-            "vcpus": _number(record.properties.get("cpus")),
-            "memory_mb": _number(record.properties.get("memory_mb")),
-            "local_gb": _number(record.properties.get("local_gb")),
+            "cpu_info": {"arch": machine},
+            "vcpus": number(record.properties.get("cpus")),
+            "memory_mb": number(record.properties.get("memory_mb")),
+            "local_gb": number(record.properties.get("local_gb")),
             "ironic_name": record.name or "",
             "conductor_group": record.conductor_group,
             "shard": record.shard or "",
+            "traits": sorted(record.traits),
         },
     )
     return Finding(node, why)
@@ -75,7 +77,11 @@ def class_of(resource_class: str) -> str:
     return "CUSTOM_" + re.sub("[^0-9A-Za-z]+", "_", resource_class).upper()
 
 
-def _number(value: object) -> int:
+def architecture(record: NodeRecord) -> str:
+    return str(record.properties.get("cpu_arch") or "x86_64")
+
+
+def number(value: object) -> int:
     """Ironic keeps what it is given: numbers, texts of numbers, or nonsense."""
     try:
         return int(str(value))

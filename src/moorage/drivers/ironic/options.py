@@ -33,6 +33,19 @@ OPTIONS: Options = {
             help="Whether this host takes over nodes that carry servers from a peer that is down, and the "
             "servers with them. If not, it takes only nodes that are free.",
         ),
+        cfg.StrOpt(
+            "node_selection",
+            default="scheduler",
+            choices=[
+                ("scheduler", "Each node of Ironic is a node of its own, and the scheduler chooses one."),
+                (
+                    "reservation",
+                    "The host is a single node that offers what the whole partition has; the "
+                    "agent reserves a machine in Ironic (from API version 1.52).",
+                ),
+            ],
+            help="Who chooses the machine of a server.",
+        ),
         cfg.FloatOpt(
             "poll_interval",
             default=2.0,

@@ -18,6 +18,8 @@ from oslo_config import cfg
 
 from moorage.core.config import ConfigError
 
+SCHEDULER, RESERVATION = "scheduler", "reservation"
+"""Who chooses a server's node: hosts that differ in this are no peers."""
 _GROUP = re.compile(r"[A-Za-z0-9_.\-]{1,255}")
 _HOST = re.compile(r"[^\s,]{1,255}")
 

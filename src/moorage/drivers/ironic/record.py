@@ -68,3 +68,20 @@ FIELDS = {
 """What is asked for in a listing, each with the version that knows it."""
 
 MORE_FIELDS = ("target_power_state", "last_error", "reservation", "instance_info", "provision_updated_at")
+
+ALLOCATING = "allocating"
+"""What Ironic says of a reservation until it is decided; one that got no node is in `ERROR` then."""
+
+
+class ReservationRecord(msgspec.Struct, frozen=True):
+    """What Ironic calls an allocation: a node that is set aside; its UUID is that of the server."""
+
+    uuid: str
+    state: str = ALLOCATING
+    node_uuid: str | None = None
+    resource_class: str | None = None
+    last_error: str | None = None
+    extra: dict[str, Any] = {}
+
+
+RESERVATION_FIELDS = ("uuid", "state", "node_uuid", "resource_class", "last_error", "extra")

@@ -1,0 +1,118 @@
+"""Reservations: which machine is set aside for which server, and through which host's pool.
+
+Ironic keeps them (it calls them allocations), so that nobody forgets one: a reservation has the server's
+UUID, and says itself which pool it was made through.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Iterable
+from typing import Any, NamedTuple
+
+from moorage.drivers.ironic import inventory
+from moorage.drivers.ironic.record import ReservationRecord
+
+_MARK = "moorage"
+
+
+class Reservation(NamedTuple):
+    server_uuid: str
+    pool_uuid: str
+    home: str
+    """The host whose pool it is, whoever looks after it now."""
+    node_uuid: str | None
+    resource_class: str
+    """As Placement writes it."""
+
+
+def marks(pool_uuid: str, home: str) -> dict[str, Any]:
+    """What a reservation of ours says of itself."""
+    return {_MARK: {"node": pool_uuid, "host": home}}
+
+
+def read(record: ReservationRecord) -> Reservation | None:
+    """None if somebody else made it."""
+    said = record.extra.get(_MARK)
+    if not isinstance(said, dict) or not said.get("node"):
+        return None
+    resource_class = inventory.class_of(record.resource_class or "")
+    return Reservation(
+        record.uuid, str(said["node"]), str(said.get("host", "")), record.node_uuid, resource_class
+    )
+
+
+class Reservations:
+    """What an agent knows of them, and the pools that it was told to keep.
+
+    A listing takes its time: what was seen or dropped since it began stays so.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._by_server: dict[str, Reservation] = {}
+        self._touched_at: dict[str, float] = {}
+        self._pools: frozenset[str] | None = None
+        self._closed = False
+
+    def replace(self, found: Iterable[Reservation], began: float) -> None:
+        """All that there are, as of `began`."""
+        listed = {reservation.server_uuid: reservation for reservation in found}
+        with self._changed:
+            newer = {uuid: when for uuid, when in self._touched_at.items() if when > began}
+            kept = {uuid: self._by_server[uuid] for uuid in newer if uuid in self._by_server}
+            self._by_server = {uuid: one for uuid, one in listed.items() if uuid not in newer} | kept
+            self._touched_at = newer
+
+    def put(self, reservation: Reservation) -> None:
+        with self._changed:
+            self._by_server[reservation.server_uuid] = reservation
+            self._touched_at[reservation.server_uuid] = time.monotonic()
+
+    def drop(self, server_uuid: str) -> None:
+        with self._changed:
+            self._by_server.pop(server_uuid, None)
+            self._touched_at[server_uuid] = time.monotonic()
+
+    def of(self, server_uuid: str) -> Reservation | None:
+        with self._changed:
+            return self._by_server.get(server_uuid)
+
+    def all(self) -> list[Reservation]:
+        with self._changed:
+            return list(self._by_server.values())
+
+    def through(self, pool_uuid: str) -> list[Reservation]:
+        return [one for one in self.all() if one.pool_uuid == pool_uuid]
+
+    def machines(self) -> set[str]:
+        """The nodes of Ironic that are reserved through the pools that we keep."""
+        with self._changed:
+            pools = self._pools or frozenset()
+            return {
+                one.node_uuid
+                for one in self._by_server.values()
+                if one.node_uuid is not None and one.pool_uuid in pools
+            }
+
+    def pools(self) -> frozenset[str]:
+        with self._changed:
+            return self._pools or frozenset()
+
+    def keep(self, pool_uuids: Collection[str]) -> None:
+        with self._changed:
+            self._pools = frozenset(pool_uuids)
+            self._changed.notify_all()
+
+    def keeps(self, pool_uuid: str, patience: float) -> bool:
+        """Waits a while if it is not known yet what we keep: after a start we have to be told."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._pools is not None or self._closed, patience)
+            return self._pools is not None and pool_uuid in self._pools
+
+    def close(self) -> None:
+        """Nobody waits any more."""
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()

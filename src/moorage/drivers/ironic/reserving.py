@@ -1,0 +1,367 @@
+"""Bare metal of which nobody chooses a machine before the host is chosen: the host reserves one in Ironic.
+
+The host is a single node, its pool. What is done to a server's machine then is the other driver's work.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from moorage.drivers.calls import Call, Calls, Interruption
+from moorage.drivers.contract import DriverError, Node, NoRoomError, Parcel, ServerSpec, SharedNode
+from moorage.drivers.ironic import deployment, pool, reservation
+from moorage.drivers.ironic.client import RESERVATIONS, BusyError, IronicClient, IronicError
+from moorage.drivers.ironic.driver import IronicDriver
+from moorage.drivers.ironic.partition import RESERVATION, Partition
+from moorage.drivers.ironic.record import ALLOCATING, ERROR, NodeRecord, ReservationRecord
+from moorage.drivers.ironic.reservation import Reservations
+from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.ironic.wish import Wish
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_CANDIDATES = 16
+"""Machines that Ironic may choose from: it looks at each of them, and a few are enough for one to be free."""
+_MOST_REFUSALS = 4
+"""Reservations in a row that came to nothing, before the host counts as full."""
+_MOST_MACHINES = 3
+"""Machines on which a deployment is tried, before the server goes to another host."""
+_FREE = {"provision_state": "available", "associated": "false", "maintenance": "false"}
+
+
+class ReservedMachines(IronicDriver):
+    """The machines that are reserved for this host's servers: none becomes a server's in any other way."""
+
+    def _associate(self, spec: ServerSpec) -> None:
+        raise DriverError(f"node {spec.node_uuid} is not reserved any more", retry_elsewhere=True)
+
+    def _prepare(self, spec: ServerSpec) -> None:
+        info = {"op": "add", "path": "/instance_info", "value": deployment.instance_info(spec)}
+        self._client.change(spec.node_uuid, [info])
+        super()._prepare(spec)
+
+
+class ReservingDriver:
+    def __init__(
+        self, client: IronicClient, partition: Partition, host: str, settings: IronicSettings | None = None
+    ) -> None:
+        self._client = client
+        self._settings = settings or IronicSettings()
+        self._machines = ReservedMachines(client, partition, self._settings)
+        self._host = host
+        self._pool = pool.uuid_of(host)
+        self._reservations = Reservations()
+        self._homes = {self._pool: host}
+        """The hosts whose pools we have heard of."""
+        self._calls = Calls()
+
+    @property
+    def partition(self) -> Partition:
+        return self._machines.partition
+
+    @partition.setter
+    def partition(self, partition: Partition) -> None:
+        self._machines.partition = partition
+
+    def check(self, partition: Partition) -> None:
+        if self._client.version() < RESERVATIONS:
+            raise IronicError("this Ironic can't reserve nodes: its API is too old")
+        self._machines.check(partition)
+
+    # ------------------------------------------------------------ what there is
+
+    def look(self) -> None:
+        """Nodes first: one that is reserved meanwhile is then not counted as free."""
+        began = time.monotonic()
+        try:
+            self.check(self.partition)
+            self._machines.look()
+            found = [read for read in map(reservation.read, self._client.reservations()) if read is not None]
+            self._reservations.replace(found, began)
+            self._homes |= {one.pool_uuid: one.home for one in found}
+            self._own_machines()
+            for node_uuid in self._reservations.machines() - self._machines.fleet.owned().keys():
+                self._machines.examine(node_uuid)  # it has left the partition, with its server
+        except IronicError as error:
+            raise DriverError(str(error)) from error
+
+    def terms(self) -> dict[str, Any]:
+        return {**self.partition.facts(), "selection": RESERVATION}
+
+    def eligible(self) -> dict[str, SharedNode]:
+        return {self._pool: SharedNode(self._own_pool(), free=not self._reservations.through(self._pool))}
+
+    def share(self, host: str, members: Sequence[str]) -> set[str]:
+        """Others' pools come without being asked for, when their hosts are down."""
+        return {self._pool}
+
+    def fate(self, node_uuid: str) -> SharedNode | None:
+        """A node of Ironic that this host owned when the scheduler chose nodes is none of ours any more."""
+        try:
+            if self._client.node(node_uuid) is not None:
+                return None
+        except IronicError as error:
+            raise DriverError(str(error)) from error
+        inherited = Node(node_uuid, self._homes.get(node_uuid, node_uuid), pool.HYPERVISOR_TYPE, {})
+        return SharedNode(inherited, free=not self._reservations.through(node_uuid))
+
+    def keep(self, node_uuids: Collection[str]) -> None:
+        self._reservations.keep(node_uuids)
+        self._own_machines()
+
+    def nodes(self) -> Sequence[Node]:
+        kept, reservations = self._reservations.pools(), self._reservations.all()
+        inherited = sorted(uuid for uuid in kept if uuid != self._pool and uuid in self._homes)
+        own = [self._own_pool()] if self._pool in kept else []
+        return [*own, *(pool.inherited(uuid, self._homes[uuid], reservations) for uuid in inherited)]
+
+    def servers(self) -> dict[str, int]:
+        return self._machines.servers()
+
+    def progress(self) -> dict[str, int]:
+        return self._machines.progress()
+
+    # ------------------------------------------------------------ what is done to servers
+
+    def spawn(self, spec: ServerSpec) -> int:
+        wish = Wish.of(spec)
+        with self._calls.begin(spec.uuid, "spawn") as call:
+            avoided: set[str] = set()
+            while True:
+                node_uuid = self._reserve(call, spec, wish, avoided)
+                try:
+                    return self._machines.spawn(msgspec.structs.replace(spec, node_uuid=node_uuid))
+                except DriverError as error:
+                    self._calls.check(call)  # whoever cut it short cleans up
+                    if not error.retry_elsewhere or len(avoided) + 1 >= _MOST_MACHINES:
+                        raise
+                    LOG.warning("server %s needs another machine: %s", spec.uuid, error)
+                    avoided.add(node_uuid)
+
+    def destroy(self, server_uuid: str, node_uuid: str) -> None:
+        """The reservation goes with the server: Ironic drops it when it tears the machine down."""
+        self._calls.interrupt(server_uuid, Interruption.DESTROYED)
+        with self._calls.begin(server_uuid, "destroy") as call:
+            found = self._settled(call, server_uuid)
+            if found is None:
+                self._reservations.drop(server_uuid)
+            elif self._is_kept(call, found):
+                self._remove(call, found)
+
+    def start(self, server_uuid: str, node_uuid: str) -> int:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.start(server_uuid, machine)
+
+    def stop(self, server_uuid: str, node_uuid: str) -> int:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.stop(server_uuid, machine)
+
+    def reboot(self, server_uuid: str, node_uuid: str, *, hard: bool) -> int:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.reboot(server_uuid, machine, hard=hard)
+
+    def power(self, server_uuid: str, node_uuid: str) -> int:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.power(server_uuid, machine)
+
+    def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
+        with self._machine(server_uuid, node_uuid) as machine:
+            self._machines.attach_interface(server_uuid, machine, port)
+
+    def detach_interface(self, server_uuid: str, node_uuid: str, port_id: str) -> None:
+        with self._machine(server_uuid, node_uuid) as machine:
+            self._machines.detach_interface(server_uuid, machine, port_id)
+
+    def rebuild(self, spec: ServerSpec) -> int:
+        with self._machine(spec.uuid, spec.node_uuid) as machine:
+            return self._machines.rebuild(msgspec.structs.replace(spec, node_uuid=machine))
+
+    def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
+        return self._machines.hand_over(server_uuid, node_uuid)
+
+    def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
+        return self._machines.take_over(spec, parcel)
+
+    def expect(self, spec: ServerSpec) -> Parcel:
+        return self._machines.expect(spec)
+
+    def live_migrate(self, server_uuid: str, node_uuid: str, destination: Parcel) -> Parcel:
+        return self._machines.live_migrate(server_uuid, node_uuid, destination)
+
+    def abort_live_migration(self, server_uuid: str) -> None:
+        """None is ever at work."""
+
+    def hurry_live_migration(self, server_uuid: str) -> None:
+        """None is ever at work."""
+
+    def close(self) -> None:
+        self._calls.close()
+        self._reservations.close()
+        self._machines.close()
+
+    # ------------------------------------------------------------ how a machine is found
+
+    def _reserve(self, call: Call, spec: ServerSpec, wish: Wish, avoided: Collection[str]) -> str:
+        """The machine that is reserved for the server: that which it has already, or another one."""
+        refusals = 0
+        while True:
+            found = self._settled(call, spec.uuid)
+            if not self._keeps(call, spec.node_uuid):
+                raise DriverError(f"node {spec.node_uuid} is not this host's", retry_elsewhere=True)
+            if found is None:
+                self._ask_for_one(call, spec, wish, avoided, fresh=refusals > 0)
+            elif not self._is_ours(found, spec.node_uuid):
+                self._leave_other_pool(call, found)
+            elif found.state == ERROR:
+                refusals += 1
+                self._tell(call, lambda: self._client.release(spec.uuid))
+                if refusals >= _MOST_REFUSALS:
+                    raise NoRoomError(f"Ironic reserves no node for {wish}: {found.last_error}")
+            else:
+                return self._hold(found, avoided)
+
+    def _ask_for_one(
+        self, call: Call, spec: ServerSpec, wish: Wish, avoided: Collection[str], *, fresh: bool
+    ) -> None:
+        candidates = [] if fresh else [one for one in self._known_free() if wish.fits(one)]
+        candidates = [one for one in candidates if one.uuid not in avoided]
+        if not candidates:
+            candidates = self._tell(call, lambda: self._look_for(wish, avoided))
+        if not candidates:
+            raise NoRoomError(f"no node of the partition is free for {wish}")
+        # Classes that Placement does not tell apart are different ones to Ironic.
+        resource_class = random.choice(candidates).resource_class
+        chosen = [one.uuid for one in candidates if one.resource_class == resource_class]
+        wanted = {
+            "uuid": spec.uuid,
+            "resource_class": resource_class,
+            "candidate_nodes": random.sample(chosen, min(len(chosen), _CANDIDATES)),
+            "traits": sorted(wish.traits),
+            "extra": reservation.marks(spec.node_uuid, self._homes.get(spec.node_uuid, self._host)),
+        }
+        try:
+            self._tell(call, lambda: self._client.reserve(wanted))
+        except DriverError as error:
+            # An answer that was lost may have been a yes, and a repeated question is refused for that.
+            if self._look_up(call, spec.uuid) is None:
+                raise error
+
+    def _known_free(self) -> list[NodeRecord]:
+        return list(self._machines.fleet.listed().values())
+
+    def _look_for(self, wish: Wish, avoided: Collection[str]) -> list[NodeRecord]:
+        """Machines that are free right now: what we know of most of them may be a minute old."""
+        found: list[NodeRecord] = []
+        for page in self._client.pages({**self.partition.filters(), **_FREE}):
+            for record in page:
+                self._machines.fleet.put(record)
+            found += [one for one in page if one.uuid not in avoided and wish.fits(one)]
+            if len(found) >= _CANDIDATES:
+                break
+        return found
+
+    def _hold(self, found: ReservationRecord, avoided: Collection[str]) -> str:
+        read = reservation.read(found)
+        assert read is not None
+        assert read.node_uuid is not None
+        if read.node_uuid in avoided:
+            raise DriverError(f"node {read.node_uuid} can't be given back", retry_elsewhere=True)
+        self._reservations.put(read)
+        self._homes[read.pool_uuid] = read.home
+        self._own_machines()
+        return read.node_uuid
+
+    def _leave_other_pool(self, call: Call, found: ReservationRecord) -> None:
+        """An attempt whose host died may have left a machine; Ironic reserves but one for a server.
+
+        If it is another host's to give back, that one is told to.
+        """
+        LOG.warning("server %s has a machine of another host still, and has to leave it first", found.uuid)
+        for _ in range(self._settings.retries + 1):
+            left = self._settled(call, found.uuid)
+            if left is None:
+                return
+            if self._is_kept(call, left):
+                self._remove(call, left)
+                return
+            call.wait(self._settings.poll_interval)
+        raise DriverError(f"the server does not leave node {found.node_uuid}", retry_elsewhere=True)
+
+    def _remove(self, call: Call, found: ReservationRecord) -> None:
+        if found.state != ERROR and found.node_uuid is not None:
+            self._hold(found, ())
+            self._machines.destroy(found.uuid, found.node_uuid)
+        self._tell(call, lambda: self._client.release(found.uuid))
+        self._reservations.drop(found.uuid)
+        self._own_machines()
+
+    @contextmanager
+    def _machine(self, server_uuid: str, pool_uuid: str) -> Iterator[str]:
+        """The machine that a server has, for a call that works on it."""
+        with self._calls.begin(server_uuid, "machine") as call:
+            if not self._keeps(call, pool_uuid):
+                raise DriverError(f"node {pool_uuid} is not this host's", retry_elsewhere=True)
+            known = self._reservations.of(server_uuid)
+            if known is None or known.pool_uuid != pool_uuid or known.node_uuid is None:
+                found = self._settled(call, server_uuid)
+                if found is None or not self._is_ours(found, pool_uuid) or found.node_uuid is None:
+                    raise DriverError(f"no machine is reserved for server {server_uuid}")
+                machine = self._hold(found, ())
+            else:
+                machine = known.node_uuid
+        yield machine
+
+    def _settled(self, call: Call, server_uuid: str) -> ReservationRecord | None:
+        """The reservation of a server, once Ironic has made up its mind; None if there is none."""
+        deadline = time.monotonic() + self._settings.power_timeout
+        while True:
+            found = self._look_up(call, server_uuid)
+            if found is None or found.state != ALLOCATING:
+                return found
+            if time.monotonic() > deadline:
+                raise DriverError("Ironic does not decide about a reservation", retry_elsewhere=True)
+            call.wait(self._settings.poll_interval)
+
+    def _look_up(self, call: Call, server_uuid: str) -> ReservationRecord | None:
+        return self._tell(call, lambda: self._client.reservation(server_uuid))
+
+    def _tell(self, call: Call, order: Callable[[], T]) -> T:
+        """Ask Ironic, with patience for one that is away for a while."""
+        for _ in range(self._settings.retries):
+            self._calls.check(call)
+            try:
+                return order()
+            except BusyError as error:
+                LOG.warning("Ironic is busy: %s", error)
+                call.wait(self._settings.poll_interval)
+            except IronicError as error:
+                raise DriverError(str(error), retry_elsewhere=True) from error
+        raise DriverError("Ironic is away, or busy all the time", retry_elsewhere=True)
+
+    def _is_ours(self, found: ReservationRecord, pool_uuid: str) -> bool:
+        read = reservation.read(found)
+        return read is not None and read.pool_uuid == pool_uuid
+
+    def _is_kept(self, call: Call, found: ReservationRecord) -> bool:
+        read = reservation.read(found)
+        return read is not None and self._keeps(call, read.pool_uuid)
+
+    def _keeps(self, call: Call, pool_uuid: str) -> bool:
+        keeps = self._reservations.keeps(pool_uuid, self._settings.ownership_patience)
+        self._calls.check(call)
+        return keeps
+
+    def _own_machines(self) -> None:
+        self._machines.keep(self._reservations.machines())
+
+    def _own_pool(self) -> Node:
+        records = self._machines.fleet.listed().values()
+        return pool.own(self._host, self.partition, records, self._reservations.all())
