@@ -8,21 +8,21 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.compute import services
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.core import uuids
 from moorage.core.clock import utcnow
-from moorage.db import lock
+from moorage.db import lock, revisions
 from moorage.db.among import among
-from moorage.db.tables.aggregates import aggregate_hosts, aggregates, deleted_aggregates, revisions
+from moorage.db.tables.aggregates import aggregate_hosts, aggregates, deleted_aggregates
 from moorage.db.tables.compute import servers
 
 ZONE = "availability_zone"
 """The metadata key that makes an aggregate an availability zone."""
-_SUBJECT = "aggregates"
+SUBJECT = "aggregates"
+"""Its revision grows with every change of any aggregate, its hosts or its metadata."""
 
 
 class AggregateNotFound(NotFoundError):
@@ -75,14 +75,6 @@ def find(connection: Connection, aggregate_id: int) -> Aggregate:
     for aggregate in _read(connection, sa.select(*_COLUMNS).where(aggregates.c.id == aggregate_id)):
         return aggregate
     raise AggregateNotFound(aggregate_id)
-
-
-_REVISION = sa.select(revisions.c.revision).where(revisions.c.subject == _SUBJECT)
-
-
-def revision(connection: Connection) -> int:
-    """Grows with every change of any aggregate, its hosts or its metadata."""
-    return connection.execute(_REVISION).scalar_one_or_none() or 0
 
 
 def _read(connection: Connection, query: sa.Select[Any]) -> list[Aggregate]:
@@ -187,14 +179,8 @@ def forget_host(connection: Connection, host: str) -> None:
 
 def _begin_change(connection: Connection) -> None:
     """One change at a time, since zones are a matter of all aggregates; readers learn that there was one."""
-    lock.by_name(connection, _SUBJECT)
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    first = dialect.insert(revisions).values(subject=_SUBJECT, revision=1)
-    connection.execute(
-        first.on_conflict_do_update(
-            index_elements=[revisions.c.subject], set_={"revision": revisions.c.revision + 1}
-        )
-    )
+    lock.by_name(connection, SUBJECT)
+    revisions.grow(connection, SUBJECT)
 
 
 def _refuse_name(connection: Connection, name: str) -> None:

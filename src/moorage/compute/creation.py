@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import string
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from moorage.compute.quotas import UNLIMITED, Limits
 from moorage.compute.states import TaskState, VmState
 from moorage.compute.usage import Room
 from moorage.conductor import ledger
-from moorage.core import uuids
+from moorage.core import letters, uuids
 from moorage.db.tables.compute import server_group_members, server_groups, servers
 
 _ID_LETTERS = string.ascii_lowercase + string.digits
@@ -101,7 +100,7 @@ def create(connection: Connection, orders: Sequence[Order]) -> list[Made | Compu
 
 def rows_of(order: Order, count: int) -> tuple[Made, list[dict[str, Any]]]:
     """The rows that the servers of an order will have."""
-    reservation_id = "r-" + "".join(secrets.choice(_ID_LETTERS) for _ in range(8))
+    reservation_id = "r-" + letters.draw(_ID_LETTERS, 8)
     rows = [_row(order.origin, order.wanted, reservation_id, index, count) for index in range(count)]
     return Made(reservation_id, [row["uuid"] for row in rows]), rows
 

@@ -34,12 +34,14 @@ def parse(text: str | None) -> Place:
 
 def check(connection: Connection, place: Place, zones: Zones) -> None:
     """Refuse what does not exist; a forced host decides the zone by itself."""
-    agents = sa.select(services.c.id).where(services.c.binary == AGENT)
-    if place.host is not None and not _any(connection, agents.where(services.c.host == place.host)):
-        raise ComputeError(f"Compute host {place.host} could not be found.")
-    known = sa.select(nodes.c.id).where(nodes.c.name == place.node)
-    if place.node is not None and not _any(connection, known):
-        raise ComputeError(f"Compute host {place.node} could not be found.")
+    if place.host is not None:
+        agents = sa.select(services.c.id).where(services.c.binary == AGENT)
+        if not _any(connection, agents.where(services.c.host == place.host)):
+            raise ComputeError(f"Compute host {place.host} could not be found.")
+    if place.node is not None:
+        known = sa.select(nodes.c.id).where(nodes.c.name == place.node)
+        if not _any(connection, known):
+            raise ComputeError(f"Compute host {place.node} could not be found.")
     if place.zone is None or place.forced:
         return
     if not zones.takes_servers(place.zone, listed(connection, binary=AGENT)):

@@ -11,7 +11,11 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.core import uuids
+from moorage.db import revisions
 from moorage.db.tables.compute import flavor_projects, flavors
+
+SUBJECT = "flavors"
+"""Its revision grows with every change of any flavor, and of who may use it."""
 
 
 class FlavorNotFound(NotFoundError):
@@ -138,11 +142,13 @@ def create(connection: Connection, *, flavorid: str | None, name: str, **values:
     for (known,) in connection.execute(taken):
         same = f"name {name}" if known == name else f"ID {flavorid}"
         raise ConflictError(f"Flavor with {same} already exists.")
+    revisions.grow(connection, SUBJECT)
     connection.execute(sa.insert(flavors).values(flavorid=flavorid, name=name, **values))
     return find(connection, str(flavorid))
 
 
 def describe(connection: Connection, flavorid: str, description: str | None) -> Flavor:
+    revisions.grow(connection, SUBJECT)
     connection.execute(
         sa.update(flavors).where(flavors.c.flavorid == flavorid).values(description=description)
     )
@@ -150,6 +156,7 @@ def describe(connection: Connection, flavorid: str, description: str | None) -> 
 
 
 def delete(connection: Connection, flavorid: str) -> None:
+    revisions.grow(connection, SUBJECT)
     gone = sa.delete(flavors).where(flavors.c.flavorid == flavorid).returning(flavors.c.id)
     if connection.execute(gone).one_or_none() is None:
         raise FlavorNotFound(flavorid)
@@ -184,6 +191,7 @@ def _locked(connection: Connection, flavorid: str) -> Flavor:
 
 
 def _save_specs(connection: Connection, flavor: Flavor, specs: dict[str, str]) -> None:
+    revisions.grow(connection, SUBJECT)
     connection.execute(sa.update(flavors).where(flavors.c.id == flavor.id).values(extra_specs=specs))
 
 
@@ -198,10 +206,12 @@ def allow(connection: Connection, flavor: Flavor, project_id: str) -> None:
         raise ConflictError(
             f"Flavor access already exists for flavor {flavor.flavorid} and project {project_id} combination."
         )
+    revisions.grow(connection, SUBJECT)
     connection.execute(sa.insert(flavor_projects).values(flavor_id=flavor.id, project_id=project_id))
 
 
 def disallow(connection: Connection, flavor: Flavor, project_id: str) -> None:
+    revisions.grow(connection, SUBJECT)
     gone = (
         sa.delete(flavor_projects)
         .where(flavor_projects.c.flavor_id == flavor.id, flavor_projects.c.project_id == project_id)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from sqlalchemy.engine import Connection
 
 from moorage.compute import aggregates
+from moorage.db import revisions
 from moorage.db.database import Database
 from moorage.scheduler.aggregates import AggregateFacts
 
@@ -24,8 +26,11 @@ class KnownAggregates:
 
     def facts_in(self, connection: Connection) -> AggregateFacts:
         """As of now; costs one small query as long as nothing has changed."""
-        # Read before the rows: a change in between is then seen the next time, not missed.
-        revision = aggregates.revision(connection)
+        return self.facts_at(connection, revisions.now(connection))
+
+    def facts_at(self, connection: Connection, now: Mapping[str, int]) -> AggregateFacts:
+        """For who has asked for the revisions already."""
+        revision = now.get(aggregates.SUBJECT, 0)
         kept, facts = self._kept
         if revision != kept:
             facts = AggregateFacts.of(aggregates.listed(connection))

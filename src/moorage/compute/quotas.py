@@ -12,7 +12,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError
+from moorage.db import revisions
 from moorage.db.tables.compute import quotas
+
+SUBJECT = "quotas"
+"""Its revision grows with every change of any limit."""
 
 UNLIMITED = -1
 DEFAULT_CLASS = "default"
@@ -81,6 +85,7 @@ def set_class(connection: Connection, name: str, limits: Limits) -> None:
 
 
 def _store(connection: Connection, owner: str, user_id: str, limits: Limits) -> None:
+    revisions.grow(connection, SUBJECT)
     dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     for resource, bound in limits.items():
         statement = dialect.insert(quotas).values(
@@ -95,6 +100,7 @@ def _store(connection: Connection, owner: str, user_id: str, limits: Limits) -> 
 
 def forget(connection: Connection, project_id: str, user_id: str | None = None) -> None:
     """Back to the defaults: a whole project with all its users, or one user of it."""
+    revisions.grow(connection, SUBJECT)
     gone = sa.delete(quotas).where(quotas.c.project_id == project_id)
     connection.execute(gone if user_id is None else gone.where(quotas.c.user_id == user_id))
 

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute import creation
 from moorage.compute.creation import Made, Order
+from moorage.compute.known import Known, Now
 from moorage.compute.known_aggregates import KnownAggregates
 from moorage.compute.zones import Zones
 from moorage.conductor.deciding import Decider
@@ -71,18 +72,23 @@ class ComputeService:
         hosts = Hosts(
             database, self.aggregates, down_after=self.settings.service_down_time, default_zone=zone
         )
-        return Planner(
-            Decider(database, hosts, self.aggregates, self.placement, self.scheduler, default_zone=zone)
-        )
+        decider = Decider(database, hosts, self.aggregates, self.placement, self.scheduler, default_zone=zone)
+        return Planner(decider, hosts)
 
     @cached_property
     def aggregates(self) -> KnownAggregates:
         return KnownAggregates(self.database)
 
+    @cached_property
+    def known(self) -> Known:
+        return Known(self.aggregates, self.settings.quotas)
+
     def zones(self, connection: Connection) -> Zones:
         """As of now."""
-        named = self.aggregates.facts_in(connection).zone_of
-        return Zones(named, self.settings.default_zone, self.settings.internal_zone)
+        return self.zones_at(self.known.now(connection))
+
+    def zones_at(self, now: Now) -> Zones:
+        return Zones(now.aggregates().zone_of, self.settings.default_zone, self.settings.internal_zone)
 
     def healthy(self) -> bool:
         try:

@@ -77,9 +77,14 @@ class Record:
 class Catalogue:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._found: dict[str, Image] = {}
+        """The images that were asked for; none ever changes."""
 
     def find(self, image_id: str, token: str | None = None) -> Image:
-        return self.record(image_id).as_image()
+        image = self._found.get(image_id)
+        if image is None:
+            image = self._found[image_id] = self.record(image_id).as_image()
+        return image
 
     def record(self, image_id: str) -> Record:
         with self._database.read() as connection:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import secrets
 import string
+
+from moorage.core import letters
 
 _LETTERS = string.ascii_letters + string.digits
 _LENGTH = 12
 
 
 def password() -> str:
-    return "".join(secrets.choice(_LETTERS) for _ in range(_LENGTH))
+    return letters.draw(_LETTERS, _LENGTH)

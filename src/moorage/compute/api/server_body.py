@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine import Connection
 
-from moorage.compute import destinations, flavors, keypairs, labels, quotas
+from moorage.compute import destinations, keypairs, labels
 from moorage.compute.api import server_networks
 from moorage.compute.api.endpoint import RULE, is_admin, own_project
 from moorage.compute.api.schema_types import as_boolean
@@ -19,6 +19,7 @@ from moorage.compute.creation import Bounds, Wanted
 from moorage.compute.destinations import Place
 from moorage.compute.errors import ComputeError, ForbiddenError, NotFoundError, UnavailableError
 from moorage.compute.flavors import Flavor, FlavorNotFound
+from moorage.compute.known import Now
 from moorage.compute.service import ComputeService
 from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
@@ -48,10 +49,11 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
     if server.get("hostname") and most > 1:
         raise ComputeError("Unable to allocate a single hostname to multiple instances")
     with service.database.read() as connection:
-        destinations.check(connection, place, service.zones(connection))
-        flavor = _flavor(connection, call, server)
+        now = service.known.now(connection)
+        destinations.check(connection, place, service.zones_at(now))
+        flavor = _flavor(now, call, server)
         public_key = _public_key(connection, call, server.get("key_name"))
-        bounds = _bounds(connection, service, call)
+        bounds = _bounds(now, call)
     image = _image(service, call, server, flavor)
     metadata = server.get("metadata", {})
     labels.require_few(metadata, bounds.project["metadata_items"])
@@ -158,11 +160,11 @@ def _place(call: Call, server: Json) -> Place:
 # ---------------------------------------------------------------- what of
 
 
-def _flavor(connection: Connection, call: Call, server: Json) -> Flavor:
+def _flavor(now: Now, call: Call, server: Json) -> Flavor:
     flavorid = str(server["flavorRef"]).rstrip("/").rpartition("/")[2]
     visible_to = None if is_admin(call) else call.caller.project_id
     try:
-        return flavors.find(connection, flavorid, visible_to=visible_to)
+        return now.flavor(flavorid, visible_to=visible_to)
     except FlavorNotFound as error:
         raise ComputeError(str(error)) from error
 
@@ -177,9 +179,9 @@ def _public_key(connection: Connection, call: Call, name: str | None) -> str | N
         raise ComputeError("Invalid key_name provided.") from error
 
 
-def _bounds(connection: Connection, service: ComputeService, call: Call) -> Bounds:
+def _bounds(now: Now, call: Call) -> Bounds:
     project_id, user_id = call.caller.project_id or "", call.caller.user_id or ""
-    project, own = quotas.in_force(connection, service.settings.quotas, project_id, user_id)
+    project, own = now.limits(project_id, user_id)
     return Bounds(project, own or None, {**project, **own}["server_group_members"])
 
 

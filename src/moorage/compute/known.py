@@ -1,0 +1,82 @@
+"""What one process knows of what every boot asks for and hardly ever changes: zones, flavors, quotas.
+
+One small query tells whether it is still true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from sqlalchemy.engine import Connection
+
+from moorage.compute import flavors, quotas
+from moorage.compute.flavors import Flavor
+from moorage.compute.known_aggregates import KnownAggregates
+from moorage.compute.quotas import Limits
+from moorage.db import revisions
+from moorage.scheduler.aggregates import AggregateFacts
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+_MOST_KEPT = 10_000
+
+
+class Known:
+    def __init__(self, aggregates: KnownAggregates, configured: Limits) -> None:
+        self.aggregates = aggregates
+        self.configured = configured
+        self.flavors = _Kept[tuple[str, str | None], Flavor](flavors.SUBJECT)
+        self.quotas = _Kept[tuple[str, str], tuple[dict[str, int], dict[str, int]]](quotas.SUBJECT)
+
+    def now(self, connection: Connection) -> Now:
+        return Now(self, connection, revisions.now(connection))
+
+
+@dataclass(frozen=True)
+class Now:
+    """What holds at one moment, read only if it has changed since the last time."""
+
+    known: Known
+    connection: Connection
+    revisions: Mapping[str, int]
+
+    def aggregates(self) -> AggregateFacts:
+        return self.known.aggregates.facts_at(self.connection, self.revisions)
+
+    def flavor(self, flavorid: str, *, visible_to: str | None) -> Flavor:
+        return self.known.flavors.get(
+            self.revisions,
+            (flavorid, visible_to),
+            lambda: flavors.find(self.connection, flavorid, visible_to=visible_to),
+        )
+
+    def limits(self, project_id: str, user_id: str) -> tuple[dict[str, int], dict[str, int]]:
+        """The project's, and the user's own."""
+        return self.known.quotas.get(
+            self.revisions,
+            (project_id, user_id),
+            lambda: quotas.in_force(self.connection, self.known.configured, project_id, user_id),
+        )
+
+
+class _Kept(Generic[K, V]):
+    """Answers that hold until their subject changes; what is not there is not kept."""
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self._answers: tuple[int, dict[K, V]] = (0, {})
+
+    def get(self, revisions: Mapping[str, int], key: K, read: Callable[[], V]) -> V:
+        revision = revisions.get(self._subject, 0)
+        kept, answers = self._answers
+        if kept != revision or len(answers) > _MOST_KEPT:
+            answers = {}
+            self._answers = (revision, answers)
+        try:
+            return answers[key]
+        except KeyError:
+            answer = answers[key] = read()
+            return answer
