@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.bus.contract import Bid, NodeFacts
+from moorage.bus.contract import Bid, NodeFacts, Tally
 from moorage.drivers.contract import SharedNode, SharedNodes
 
 LOG = logging.getLogger(__name__)
@@ -31,6 +31,8 @@ class Word(msgspec.Struct, frozen=True):
     granted: dict[str, int] = {}
     revoked: dict[str, int] = {}
     all: bool = False
+    traits: dict[str, list[str]] = {}
+    """What earlier owners of nodes told Placement of, and we may have to take away again."""
 
 
 class Ownership:
@@ -55,6 +57,7 @@ class Ownership:
         """Whether we were ever told what we own."""
         self._listed = False
         """Whether the driver has looked at what we serve."""
+        self._tally_due = False
 
     def meet(self, members: list[str]) -> bool:
         """These hosts share the nodes from now on; whether that is news."""
@@ -78,7 +81,9 @@ class Ownership:
         """See what nodes there are, what we want and what we give up; answers with own ones that are gone."""
         self._driver.look()
         self._listed = True
-        return self.propose()
+        gone = self.propose()
+        self._tally_due = True
+        return gone
 
     def propose(self) -> list[str]:
         """The same for what was seen last: when a peer dies, nobody waits for a look at 100,000 nodes."""
@@ -119,6 +124,14 @@ class Ownership:
             self._everything = False
             self._told |= {facts.uuid: facts for facts in bid.wanted}
         return bid if bid != Bid() else None
+
+    def tally(self) -> Tally | None:
+        """Once after each look, so that a word about us that got lost, or that nobody sent, is found out."""
+        with self._lock:
+            if not (self._tally_due and self._known):
+                return None
+            self._tally_due = False
+            return Tally(len(self._epochs), sum(self._epochs.values()))
 
     @property
     def has_more(self) -> bool:

@@ -224,6 +224,7 @@ class AgentService:
 
     def _learn_owned(self, word: Word) -> None:
         if self._ownership is not None:
+            self._tracker.inherit(word.traits)
             self._ownership.learn(word)
             self._inventory.wake()
 
@@ -238,6 +239,7 @@ class AgentService:
         newest = self._journal.newest()  # before we look: then what we see is not older
         busy = self._executor.busy()
         found = {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
+        bid = None if self._ownership is None else self._ownership.bid()
         known = {uuid: power for uuid, power in self._said_power.items() if uuid not in busy}
         heartbeat = Heartbeat(
             host=self._settings.host,
@@ -248,7 +250,8 @@ class AgentService:
                 uuid: Sighting(number, *newest.get(uuid, (0, 0)))
                 for uuid, number in _news(known, found, everything=self._say_everything).items()
             },
-            bid=None if self._ownership is None else self._ownership.bid(),
+            bid=bid,
+            tally=self._ownership.tally() if self._ownership is not None and bid is None else None,
             progress=self._driver.progress(),
         )
         try:

@@ -26,7 +26,8 @@ SET_PEERS = "set_peers"
 
 OWN = "own"
 """Likewise, about nodes that hosts share: payload `granted` and `revoked`, epochs by node; with `all`, what
-is granted is all that the host owns. What is older than the newest epoch that a host knows is no news."""
+is granted is all that the host owns. What is older than the newest epoch that a host knows is no news.
+`traits`, by node, are those that earlier owners told Placement of, and that the host may not know of."""
 
 DISCARD = "discard"
 """The kind of a task that destroys a server that should not be on this host; its result is not reported.
@@ -115,6 +116,14 @@ class Bid(msgspec.Struct, frozen=True):
     """It wants to know all that it owns."""
 
 
+class Tally(msgspec.Struct, frozen=True):
+    """What a host believes to own, in brief: enough to see that something else is written down."""
+
+    nodes: int
+    epochs: int
+    """Their sum: it differs after every change of owner."""
+
+
 class Heartbeat(msgspec.Struct, frozen=True):
     """An agent's sign of life."""
 
@@ -128,6 +137,8 @@ class Heartbeat(msgspec.Struct, frozen=True):
     that should not be here is a reason to send `discard`."""
     bid: Bid | None = None
     """None from a host whose nodes can't be another's, or that has nothing to say."""
+    tally: Tally | None = None
+    """From a host that shares nodes and has nothing to bid, once after each look at them."""
     progress: dict[str, int] = {}
     """How far long work on servers has come, in percent, by UUID: it needs patience, not another host."""
 

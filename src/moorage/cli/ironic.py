@@ -115,7 +115,7 @@ def move_node(
         database.transact(lambda connection: ownership.move(connection, node, host, _down_after(conf)))
     except ownership.NotMovableError as error:
         raise CommandError(str(error)) from error
-    typer.echo(f"node {node} is host {host}'s; its agent hears of it at its next full report")
+    typer.echo(f"node {node} is host {host}'s; its agent hears of it at its next pass")
 
 
 def ring(

@@ -104,6 +104,8 @@ class Inbox:
             recorded.orders += [answer] if answer is not None else []
             recorded.revoked = settlement.revoked
             recorded.nodes_changed = settlement.changed
+        elif heartbeat.tally is not None:
+            recorded.orders += ownership.corrections(connection, heartbeat.host, heartbeat.tally)
         return recorded
 
     def _write(self, work: Callable[[Connection], T]) -> T:

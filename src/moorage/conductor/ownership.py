@@ -17,8 +17,9 @@ from prometheus_client import Counter
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, Task
+from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, Tally, Task
 from moorage.compute import membership
+from moorage.conductor import told_traits
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db.among import among
@@ -52,6 +53,8 @@ class Settlement:
     granted: dict[str, int] = field(default_factory=dict)
     revoked: dict[str, dict[str, int]] = field(default_factory=dict)
     """By the host that lost them."""
+    traits: dict[str, list[str]] = field(default_factory=dict)
+    """Of nodes that are the bidder's: what earlier owners told Placement, and it does not say."""
     changed: bool = False
     """Whether any node came, went or moved."""
 
@@ -94,7 +97,16 @@ def order(settlement: Settlement, *, everything: bool) -> Task | None:
     """What the host that bid is told."""
     if not settlement.granted and not everything:
         return None
-    return Task(0, "", OWN, 0, "", {"granted": settlement.granted, "all": everything})
+    return _own(settlement.granted, everything=everything, traits=settlement.traits)
+
+
+def corrections(connection: Connection, host: str, tally: Tally) -> list[Task]:
+    """All that a host owns, if it believes otherwise: a word got lost, or an operator moved a node."""
+    owned = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(nodes.c.epoch), 0))
+    found, epochs = connection.execute(owned.where(nodes.c.host == host)).one()
+    if (found, int(epochs)) == (tally.nodes, tally.epochs):
+        return []
+    return [_own(_owned(connection, host), everything=True)]
 
 
 def revocation(lost: Mapping[str, int]) -> Task:
@@ -127,7 +139,6 @@ def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
     _forget(connection, host, bid.gone, settlement)
     _release(connection, host, bid.released, settlement)
     rows = _locked(connection, [node.uuid for node in bid.wanted])
-    _follow(connection, [node for node in bid.wanted if _is_of(rows, node.uuid, host)], rows)
     settlement.granted |= {uuid: row.epoch for uuid, row in rows.items() if row.host == host}
     new = [node for node in bid.wanted if node.uuid not in rows]
     others = {uuid: row for uuid, row in rows.items() if row.host != host}
@@ -136,9 +147,9 @@ def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
         _insert(connection, host, new, settlement)
         failover = bool(heartbeat.facts.get(FAILOVER, True))
         _take(connection, host, others, living, settlement, failover=failover)
+    _follow(connection, [node for node in bid.wanted if node.uuid in settlement.granted], rows, settlement)
     if bid.everything:
-        query = sa.select(nodes.c.uuid, nodes.c.epoch).where(nodes.c.host == host)
-        settlement.granted = dict(connection.execute(query).all())
+        settlement.granted = _owned(connection, host)
     return settlement
 
 
@@ -217,12 +228,21 @@ def _insert(connection: Connection, host: str, new: list[NodeFacts], settlement:
     membership.mark_due(connection, came)
 
 
-def _follow(connection: Connection, known: Iterable[NodeFacts], rows: Mapping[str, _Row]) -> None:
-    for node in known:
-        row = rows[node.uuid]
-        if (row.name, row.facts) != (node.name, node.facts):
+def _follow(
+    connection: Connection, said: Iterable[NodeFacts], rows: Mapping[str, _Row], settlement: Settlement
+) -> None:
+    """Write down what the owner of nodes that were there says of them."""
+    for node in said:
+        row = rows.get(node.uuid)
+        if row is None:
+            continue
+        facts = told_traits.kept(row.facts, node.facts)
+        left = told_traits.unsaid(row.facts, node.facts)
+        if left:
+            settlement.traits[node.uuid] = left
+        if (row.name, row.facts) != (node.name, facts):
             statement = sa.update(nodes).where(nodes.c.uuid == node.uuid)
-            connection.execute(statement.values(name=node.name, facts=node.facts, updated_at=utcnow()))
+            connection.execute(statement.values(name=node.name, facts=facts, updated_at=utcnow()))
 
 
 def _take(
@@ -308,6 +328,17 @@ def _carries_server() -> sa.ColumnElement[bool]:
     return sa.exists().where(servers.c.node_uuid == nodes.c.uuid, servers.c.deleted_at.is_(None))
 
 
+def _owned(connection: Connection, host: str) -> dict[str, int]:
+    query = sa.select(nodes.c.uuid, nodes.c.epoch).where(nodes.c.host == host)
+    return dict(connection.execute(query).all())
+
+
+def _own(
+    granted: Mapping[str, int], *, everything: bool, traits: Mapping[str, list[str]] | None = None
+) -> Task:
+    return Task(0, "", OWN, 0, "", {"granted": granted, "all": everything, "traits": traits or {}})
+
+
 def _living(connection: Connection, down_after: timedelta) -> set[str]:
     query = sa.select(services.c.host).where(services.c.binary == AGENT_BINARY, _lives(down_after))
     return set(connection.execute(query).scalars())
@@ -315,10 +346,6 @@ def _living(connection: Connection, down_after: timedelta) -> set[str]:
 
 def _lives(down_after: timedelta) -> sa.ColumnElement[bool]:
     return sa.and_(services.c.seen_at > utcnow() - down_after, services.c.forced_down.is_(False))
-
-
-def _is_of(rows: Mapping[str, _Row], uuid: str, host: str) -> bool:
-    return uuid in rows and rows[uuid].host == host
 
 
 def _same(one: Mapping[str, Any] | None, other: Mapping[str, Any]) -> bool:

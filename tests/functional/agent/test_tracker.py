@@ -128,3 +128,16 @@ def test_a_trait_of_ours_that_somebody_took_away_comes_back(
     tracker.forget()
     tracker.report(with_traits(nodes, "CUSTOM_OURS"))
     assert placement.traits(nodes[0].uuid) == {"CUSTOM_OURS"}
+
+
+def test_traits_of_an_earlier_owner_go_and_those_set_by_hand_stay(
+    placement: Placement, journal: Journal, tmp_path: Path, nodes: list[Node]
+) -> None:
+    Tracker(placement, journal).report(with_traits(nodes, "CUSTOM_OLD", "CUSTOM_STAYS"))
+    give_by_hand(placement, nodes[0], "CUSTOM_BY_HAND")
+    heir = Tracker(placement, Journal(tmp_path / "heir.sqlite"))
+    heir.report(with_traits(nodes, "CUSTOM_STAYS"))
+    heir.inherit({nodes[0].uuid: ["CUSTOM_OLD"]})
+    heir.report(with_traits(nodes, "CUSTOM_STAYS"))
+    assert placement.traits(nodes[0].uuid) == {"CUSTOM_STAYS", "CUSTOM_BY_HAND"}
+    assert placement.traits(nodes[1].uuid) == {"CUSTOM_OLD", "CUSTOM_STAYS"}

@@ -34,6 +34,7 @@ class Machines:
     def __init__(self) -> None:
         self.group: dict[str, str] = {}
         self.server: dict[str, str] = {}
+        self.traits: dict[str, list[str]] = {}
 
 
 class View:
@@ -65,8 +66,10 @@ class View:
         self.kept = set(node_uuids)
 
     def _shared(self, uuid: str) -> SharedNode:
-        facts = {"conductor_group": self._machines.group[uuid], "shard": "", "ironic_name": "test"}
-        return SharedNode(Node(uuid, uuid, "test", {}, [], facts), free=uuid not in self._machines.server)
+        traits = self._machines.traits.get(uuid, [])
+        group = self._machines.group[uuid]
+        facts = {"conductor_group": group, "shard": "", "ironic_name": "test", "traits": traits}
+        return SharedNode(Node(uuid, uuid, "test", {}, traits, facts), free=uuid not in self._machines.server)
 
 
 class Agent:
@@ -74,6 +77,7 @@ class Agent:
         self.host = host
         self.view = View(machines, group)
         self.ownership = Ownership(host, self.view, failover_servers=failover)
+        self.inherited: dict[str, list[str]] = {}
 
     def owned(self) -> set[str]:
         return self.view.kept or set()
@@ -82,7 +86,9 @@ class Agent:
         if task.kind == SET_PEERS:
             self.ownership.meet(task.payload["peers"])
         elif task.kind == OWN:
-            self.ownership.learn(msgspec.convert(task.payload, Word))
+            word = msgspec.convert(task.payload, Word)
+            self.inherited |= word.traits
+            self.ownership.learn(word)
 
 
 class SharedFleet:
@@ -116,7 +122,9 @@ class SharedFleet:
     def beat(self, host: str, *, heard: bool = True) -> None:
         """A heartbeat, and a conductor that does what is to be done, unless it is not `heard`."""
         agent = self.agents[host]
-        said = Heartbeat(host, 3, facts=agent.ownership.facts(), bid=agent.ownership.bid())
+        bid = agent.ownership.bid()
+        tally = agent.ownership.tally() if bid is None else None
+        said = Heartbeat(host, 3, facts=agent.ownership.facts(), bid=bid, tally=tally)
         if heard:
             self._record(said)
 
@@ -134,6 +142,14 @@ class SharedFleet:
         for _ in range(rounds):
             for host, agent in self.agents.items():
                 agent.ownership.ask_for_everything()
+                self.look(host)
+                self.beat(host)
+                self.deliver(host)
+
+    def rest(self, rounds: int = 3) -> None:
+        """Everybody goes on as usual, and says nothing that they said before."""
+        for _ in range(rounds):
+            for host in self.agents:
                 self.look(host)
                 self.beat(host)
                 self.deliver(host)
@@ -187,6 +203,8 @@ class SharedFleet:
                 told[said.host] += [order] if order is not None else []
                 for host, lost in settlement.revoked.items():
                     told.setdefault(host, []).append(ownership.revocation(lost))
+            elif said.tally is not None:
+                told[said.host] += ownership.corrections(connection, said.host, said.tally)
             return told
 
         for host, tasks in self.database.transact(work).items():

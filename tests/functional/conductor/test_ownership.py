@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
+from moorage.conductor import ownership
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import services
-from tests.functional.conductor.shared_fleet import SharedFleet
+from tests.functional.conductor.shared_fleet import DOWN_AFTER, SharedFleet
 
 
 @pytest.fixture
@@ -181,3 +182,69 @@ def test_a_host_that_an_operator_declared_dead_gets_nothing(fleet: SharedFleet) 
     fleet.add_nodes("a", 3)
     fleet.settle()
     assert fleet.owners() == {}
+
+
+def test_a_node_that_an_operator_moved_is_worked_on_after_the_next_pass(fleet: SharedFleet) -> None:
+    fleet.add_nodes("a", 6)
+    for host in ("a-1", "a-2"):
+        fleet.start(host, "a", failover=False)
+    fleet.settle()
+    node = sorted(shares(fleet)["a-1"])[0]
+    fleet.place(node)
+    fleet.kill("a-1")
+    fleet.rest()
+    assert node not in fleet.agents["a-2"].owned()
+    fleet.database.transact(lambda connection: ownership.move(connection, node, "a-2", DOWN_AFTER))
+    fleet.rest(1)
+    assert node in fleet.agents["a-2"].owned()
+
+
+def test_a_grant_that_got_lost_is_said_again_after_the_next_pass(fleet: SharedFleet) -> None:
+    nodes = set(fleet.add_nodes("a", 6))
+    agent = fleet.start("a-1", "a")
+    fleet.settle()
+    nodes |= set(fleet.add_nodes("a", 9))
+    fleet.look("a-1")
+    fleet.beat("a-1")
+    fleet.mail["a-1"].clear()
+    assert agent.owned() != nodes
+    fleet.rest()
+    assert agent.owned() == nodes
+
+
+def test_a_host_that_knows_what_it_owns_is_told_nothing(fleet: SharedFleet) -> None:
+    fleet.add_nodes("a", 6)
+    fleet.start("a-1", "a")
+    fleet.settle()
+    fleet.look("a-1")
+    fleet.beat("a-1")
+    assert fleet.mail["a-1"] == []
+
+
+def test_a_new_owner_hears_of_traits_that_an_earlier_one_gave(fleet: SharedFleet) -> None:
+    node, other = fleet.add_nodes("a", 2)
+    fleet.machines.traits |= {node: ["CUSTOM_OLD", "CUSTOM_STAYS"], other: ["CUSTOM_STAYS"]}
+    fleet.start("a-1", "a")
+    fleet.settle()
+    fleet.kill("a-1")
+    fleet.machines.traits[node] = ["CUSTOM_NEW", "CUSTOM_STAYS"]
+    heir = fleet.start("a-2", "a")
+    fleet.settle()
+    assert fleet.owners() == {node: "a-2", other: "a-2"}
+    assert heir.inherited == {node: ["CUSTOM_OLD"]}
+    heir.inherited.clear()
+    fleet.settle()
+    assert heir.inherited == {node: ["CUSTOM_OLD"]}, "it may have been lost, so each full report repeats it"
+
+
+def test_a_disabled_host_stays_a_member_and_keeps_its_nodes(fleet: SharedFleet) -> None:
+    """Nothing is scheduled to its nodes; to give them to its peers would undo that."""
+    fleet.add_nodes("a", 10)
+    fleet.start("a-1", "a")
+    fleet.start("a-2", "a")
+    fleet.settle()
+    before = fleet.owners()
+    disabled = sa.update(services).where(services.c.host == "a-1").values(disabled=True)
+    fleet.database.transact(lambda connection: connection.execute(disabled))
+    fleet.settle()
+    assert fleet.owners() == before

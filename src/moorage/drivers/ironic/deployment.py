@@ -45,7 +45,7 @@ def rebuild_info(spec: ServerSpec, record: NodeRecord) -> dict[str, Any]:
 
 
 def is_rebuilt(spec: ServerSpec, record: NodeRecord) -> bool:
-    """Whether the order was taken: the mark is there, and the provision state has changed since it was set."""
+    """Whether the order was taken: the mark is there, and the provision state has changed since then."""
     mark = record.instance_info.get(REBUILD_MARK)
     return mark is not None and mark["work"] == spec.work and mark != _mark(spec, record)
 
