@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import DISCARD, SET_RATIOS, SET_STATUS, Heartbeat, Sighting, Task
 from moorage.compute.states import PowerNumber, VmState
+from moorage.conductor import pools
 from moorage.conductor.move import TASKS
 from moorage.core.clock import utcnow
 from moorage.db.among import among
@@ -57,7 +58,7 @@ def orders(connection: Connection, heartbeat: Heartbeat, wished: Wished) -> list
     return [
         *_status(heartbeat, wished.disabled),
         *_ratios(heartbeat, wished.ratios),
-        *_discards(connection, heartbeat.host, heartbeat.sightings),
+        *_discards(connection, heartbeat.host, pools.without_reserved(connection, heartbeat)),
     ]
 
 

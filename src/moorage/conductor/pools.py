@@ -1,0 +1,36 @@
+"""Pools: nodes that are no machines, but offer those of a whole partition. See `drivers/ironic/pool.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from moorage.bus.contract import Heartbeat, Sighting
+from moorage.db.among import among
+from moorage.db.tables.compute import nodes, servers
+from moorage.drivers.ironic.partition import RESERVATION
+from moorage.drivers.ironic.pool import HYPERVISOR_TYPE
+
+
+def without_reserved(connection: Connection, heartbeat: Heartbeat) -> Mapping[str, Sighting]:
+    """What a host sees, but for servers in a pool if it has none itself.
+
+    Such a host may own the machine that another one has reserved, and sees the server on it. It is not its to
+    end.
+    """
+    terms = heartbeat.facts.get("partition") or {}
+    if not heartbeat.sightings or terms.get("selection") == RESERVATION:
+        return heartbeat.sightings
+    query = (
+        sa.select(servers.c.uuid)
+        .join_from(servers, nodes, nodes.c.uuid == servers.c.node_uuid)
+        .where(
+            among(connection, servers.c.uuid, list(heartbeat.sightings)),
+            servers.c.deleted_at.is_(None),
+            nodes.c.hypervisor_type == HYPERVISOR_TYPE,
+        )
+    )
+    reserved = set(connection.execute(query).scalars())
+    return {uuid: sighting for uuid, sighting in heartbeat.sightings.items() if uuid not in reserved}
