@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, NotFoundError
 from moorage.core.clock import utcnow
-from moorage.db.among import among
+from moorage.db.among import one_of
 from moorage.db.tables.compute import actions
 
 SUCCESS = "Success"
@@ -94,9 +94,6 @@ def add_events(connection: Connection, events: Sequence[Event]) -> None:
     for event in events:
         if event.action_id is not None:
             by_action[event.action_id].append(event)
-    query = sa.select(actions.c.id, actions.c.events, actions.c.message).where(
-        among(connection, actions.c.id, by_action)
-    )
     rows = [
         {
             "of": action_id,
@@ -104,12 +101,18 @@ def add_events(connection: Connection, events: Sequence[Event]) -> None:
             "message": ERROR if any(event.error for event in by_action[action_id]) else message,
             "now": by_action[action_id][-1].finished_at,
         }
-        for action_id, known, message in connection.execute(query.order_by(actions.c.id).with_for_update())
+        for action_id, known, message in connection.execute(_KNOWN, {"ids": by_action})
     ]
     if rows:
         connection.execute(_ADD_EVENTS, rows)
 
 
+_KNOWN = (
+    sa.select(actions.c.id, actions.c.events, actions.c.message)
+    .where(one_of(actions.c.id, "ids"))
+    .order_by(actions.c.id)
+    .with_for_update()
+)
 _ADD_EVENTS = (
     sa.update(actions)
     .where(actions.c.id == sa.bindparam("of"))
@@ -123,12 +126,13 @@ def finish(connection: Connection, errors: Mapping[int, str | None]) -> None:
     failed = [{"of": action_id, "now": now} for action_id, error in errors.items() if error is not None]
     done = [{"of": action_id, "now": now} for action_id, error in errors.items() if error is None]
     if failed:
-        connection.execute(_FINISH.values(message=ERROR), failed)
+        connection.execute(_FAIL, failed)
     if done:
         connection.execute(_FINISH, done)
 
 
 _FINISH = sa.update(actions).where(actions.c.id == sa.bindparam("of")).values(updated_at=sa.bindparam("now"))
+_FAIL = _FINISH.values(message=ERROR)
 
 
 def of_server(

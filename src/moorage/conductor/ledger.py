@@ -15,7 +15,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
-from moorage.db.among import among
+from moorage.db import lock
+from moorage.db.among import among, one_of
 from moorage.db.tables.compute import operations, servers
 
 FIRST_STEP = "begin"
@@ -126,27 +127,51 @@ def under_way(connection: Connection, server_ids: Sequence[int]) -> set[int]:
     return set(connection.execute(query).scalars())
 
 
+_LOAD = (
+    sa.select(
+        operations.c.id,
+        operations.c.server_id,
+        servers.c.uuid,
+        operations.c.kind,
+        operations.c.step,
+        operations.c.attempt,
+        operations.c.tries,
+        operations.c.created_at,
+        operations.c.data,
+        operations.c.action_id,
+        operations.c.result,
+    )
+    .join_from(operations, servers, operations.c.server_id == servers.c.id)
+    .where(one_of(operations.c.id, "ids"))
+    .order_by(operations.c.id)
+)
+_DUE = (
+    sa.select(operations.c.id, operations.c.lease)
+    .where(
+        operations.c.finished_at.is_(None),
+        operations.c.due_at <= sa.bindparam("now"),
+        sa.or_(operations.c.leased_until.is_(None), operations.c.leased_until < sa.bindparam("now")),
+    )
+    .order_by(operations.c.due_at)
+    .limit(sa.bindparam("count"))
+    .with_for_update(skip_locked=True)
+)
+_LEASE = (
+    sa.update(operations)
+    .where(one_of(operations.c.id, "ids"))
+    .values(lease=sa.bindparam("owner"), leased_until=sa.bindparam("until"))
+)
+
+
 def lease(connection: Connection, owner: str, count: int, seconds: float) -> list[Operation]:
     """Take up to `count` operations that are due and that nobody else is at."""
     now = utcnow()
-    free = sa.or_(operations.c.leased_until.is_(None), operations.c.leased_until < now)
-    query = (
-        sa.select(operations.c.id, operations.c.lease)
-        .where(operations.c.finished_at.is_(None), operations.c.due_at <= now, free)
-        .order_by(operations.c.due_at)
-        .limit(count)
-        .with_for_update(skip_locked=True)
-    )
-    before = {row.id: row.lease for row in connection.execute(query)}
+    before = {row.id: row.lease for row in connection.execute(_DUE, {"now": now, "count": count})}
     ids = list(before)
     if not ids:
         return []
-    connection.execute(
-        sa.update(operations)
-        .where(among(connection, operations.c.id, ids))
-        .values(lease=owner, leased_until=now + timedelta(seconds=seconds))
-    )
-    leased = _load(connection, ids)
+    connection.execute(_LEASE, {"ids": ids, "owner": owner, "until": now + timedelta(seconds=seconds)})
+    leased = [Operation(*row) for row in connection.execute(_LOAD, {"ids": ids})]
     for operation in leased:
         operation.resumed = before[operation.id] is not None
     return leased
@@ -161,27 +186,22 @@ def renew(connection: Connection, owner: str, ids: Sequence[int], until: datetim
     )
 
 
-def _load(connection: Connection, ids: Sequence[int]) -> list[Operation]:
-    table = operations
-    query = (
-        sa.select(
-            table.c.id,
-            table.c.server_id,
-            servers.c.uuid,
-            table.c.kind,
-            table.c.step,
-            table.c.attempt,
-            table.c.tries,
-            table.c.created_at,
-            table.c.data,
-            table.c.action_id,
-            table.c.result,
-        )
-        .join_from(table, servers, table.c.server_id == servers.c.id)
-        .where(among(connection, table.c.id, ids))
-        .order_by(table.c.id)
+_LOCK_SERVERS = (
+    sa.select(servers.c.id)
+    .where(servers.c.id.in_(sa.select(operations.c.server_id).where(one_of(operations.c.id, "ids"))))
+    .order_by(servers.c.id)
+    .with_for_update(key_share=True)
+)
+_MINE = (
+    sa.select(operations.c.id)
+    .where(
+        one_of(operations.c.id, "ids"),
+        operations.c.lease == sa.bindparam("owner"),
+        operations.c.finished_at.is_(None),
     )
-    return [Operation(*row) for row in connection.execute(query)]
+    .order_by(operations.c.id)
+    .with_for_update()
+)
 
 
 def still_mine(connection: Connection, owner: str, ids: Sequence[int]) -> set[int]:
@@ -189,24 +209,9 @@ def still_mine(connection: Connection, owner: str, ids: Sequence[int]) -> set[in
 
     Their servers are locked first, as by users' requests: then no two wait for each other.
     """
-    theirs = sa.select(operations.c.server_id).where(among(connection, operations.c.id, ids))
-    connection.execute(
-        sa.select(servers.c.id)
-        .where(servers.c.id.in_(theirs))
-        .order_by(servers.c.id)
-        .with_for_update(key_share=True)
-    )
-    query = (
-        sa.select(operations.c.id)
-        .where(
-            among(connection, operations.c.id, ids),
-            operations.c.lease == owner,
-            operations.c.finished_at.is_(None),
-        )
-        .order_by(operations.c.id)
-        .with_for_update()
-    )
-    return set(connection.execute(query).scalars())
+    if lock.is_by_row(connection):
+        connection.execute(_LOCK_SERVERS, {"ids": ids})
+    return set(connection.execute(_MINE, {"ids": ids, "owner": owner}).scalars())
 
 
 _NO_NEWS = sa.or_(
@@ -348,17 +353,8 @@ class Answer:
 
 def answer(connection: Connection, answers: Sequence[Answer]) -> set[int]:
     """Put results into the operations that wait for them; the ids of those that were not stale."""
-    table = operations
-    query = (
-        sa.select(table.c.id, table.c.attempt)
-        .where(
-            among(connection, table.c.id, {given.operation_id for given in answers}),
-            table.c.finished_at.is_(None),
-        )
-        .order_by(table.c.id)
-        .with_for_update()
-    )
-    waiting = {(row.id, row.attempt) for row in connection.execute(query)}
+    ids = {given.operation_id for given in answers}
+    waiting = {(row.id, row.attempt) for row in connection.execute(_WAITING, {"ids": ids})}
     rows: list[dict[str, Any]] = [
         {"of": given.operation_id, "result": given.result, "due_at": utcnow()}
         for given in answers
@@ -369,6 +365,12 @@ def answer(connection: Connection, answers: Sequence[Answer]) -> set[int]:
     return {row["of"] for row in rows}
 
 
+_WAITING = (
+    sa.select(operations.c.id, operations.c.attempt)
+    .where(one_of(operations.c.id, "ids"), operations.c.finished_at.is_(None))
+    .order_by(operations.c.id)
+    .with_for_update()
+)
 _ANSWER = (
     sa.update(operations)
     .where(operations.c.id == sa.bindparam("of"))

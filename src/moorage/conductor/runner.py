@@ -14,6 +14,7 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from typing import Any, Protocol
 
 import sqlalchemy as sa
@@ -26,7 +27,7 @@ from moorage.conductor.ledger import Checkpoint, Ending
 from moorage.conductor.notices import Notices
 from moorage.conductor.work import Work, WriteTogether
 from moorage.core.clock import utcnow
-from moorage.db.among import among
+from moorage.db.among import one_of
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers
 
@@ -149,7 +150,7 @@ class Runner:
         """By project, so that what is written for several projects is always locked in the same order."""
         ids = {operation.server_id for operation in leased}
         with self._database.read() as connection:
-            rows = connection.execute(sa.select(servers).where(among(connection, servers.c.id, ids)))
+            rows = connection.execute(_SERVERS, {"ids": ids})
             by_id = {row["id"]: dict(row) for row in rows.mappings()}
         works = [Work(operation, by_id[operation.server_id], lease) for operation in leased]
         return sorted(works, key=lambda work: str(work.server["project_id"]))
@@ -260,6 +261,15 @@ def _write(connection: sa.Connection, works: Sequence[Work], now: datetime) -> N
     for writer, its_parts in parts.items():
         writer(connection, its_parts)
     for columns, rows in changes.items():
-        values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in columns}
-        change = sa.update(servers).where(servers.c.id == sa.bindparam("of"))
-        connection.execute(change.values(updated_at=sa.bindparam("now"), **values), rows)
+        connection.execute(_change_of(columns), rows)
+
+
+_SERVERS = sa.select(servers).where(one_of(servers.c.id, "ids"))
+
+
+@lru_cache(maxsize=256)
+def _change_of(columns: tuple[str, ...]) -> sa.Update:
+    """Steps change few sets of columns, again and again."""
+    values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in columns}
+    change = sa.update(servers).where(servers.c.id == sa.bindparam("of"))
+    return change.values(updated_at=sa.bindparam("now"), **values)

@@ -1,4 +1,4 @@
-"""A lock by name, for counting what no single row stands for; held until the transaction ends."""
+"""Locks that are held until the transaction ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 
-def by_name(connection: Connection, name: str) -> None:
+def is_by_row(connection: Connection) -> bool:
     """On SQLite a writing transaction is alone anyway."""
-    if connection.dialect.name == "postgresql":
+    return connection.dialect.name == "postgresql"
+
+
+def by_name(connection: Connection, name: str) -> None:
+    """For counting what no single row stands for."""
+    if is_by_row(connection):
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(sa.func.hashtextextended(name, 0))))
