@@ -66,12 +66,13 @@ def run(
     signals: queue.SimpleQueue[int] = queue.SimpleQueue()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, lambda number, _frame: signals.put(number))
-    chosen = agent_driver.choose(conf, directory)
+    placement = connect(conf)
+    chosen = agent_driver.choose(conf, directory, placement)
     service = AgentService(
         AgentSettings.from_conf(conf),
         chosen.driver,
         MessagingAgentSide(conf),
-        connect(conf),
+        placement,
         Journal(directory / "journal.sqlite"),
         chosen.ownership,
         Ports(connect_agent(conf), PortSettings.from_conf(conf)),

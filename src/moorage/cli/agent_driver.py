@@ -10,13 +10,15 @@ from pathlib import Path
 from oslo_config import cfg
 
 from moorage.agent.ownership import Ownership
+from moorage.cli import ironic_selection
 from moorage.core.config import ConfigError
 from moorage.drivers.contract import Driver
 from moorage.drivers.fake import FakeDriver, FakeSettings
 from moorage.drivers.ironic.client import BusyError, IronicError, connect
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.ironic.reserving import ReservingDriver
+from moorage.placement.client.contract import PlacementClient
 
 LOG = logging.getLogger(__name__)
 
@@ -31,14 +33,14 @@ class Chosen:
     makes no sense: then nothing has changed."""
 
 
-def choose(conf: cfg.ConfigOpts, directory: Path) -> Chosen:
+def choose(conf: cfg.ConfigOpts, directory: Path, placement: PlacementClient) -> Chosen:
     if conf.agent.driver == "ironic":
-        return _ironic(conf)
+        return _ironic(conf, placement)
     return Chosen(FakeDriver(conf.agent.host, FakeSettings.from_conf(conf), directory))
 
 
-def _ironic(conf: cfg.ConfigOpts) -> Chosen:
-    driver = IronicDriver(connect(conf), Partition.from_conf(conf), IronicSettings.from_conf(conf))
+def _ironic(conf: cfg.ConfigOpts, placement: PlacementClient) -> Chosen:
+    driver = ironic_selection.driver(conf, connect(conf), placement)
     _check(driver, driver.partition)
     ownership = Ownership(conf.agent.host, driver, failover_servers=conf.ironic.failover_servers)
 
@@ -55,7 +57,7 @@ def _ironic(conf: cfg.ConfigOpts) -> Chosen:
     return Chosen(driver, ownership, apply)
 
 
-def _check(driver: IronicDriver, partition: Partition) -> None:
+def _check(driver: IronicDriver | ReservingDriver, partition: Partition) -> None:
     """An Ironic that is away may come; one that can't filter would show us nodes that are not ours."""
     try:
         driver.check(partition)

@@ -16,6 +16,7 @@ from moorage.core.clock import utcnow
 from moorage.db.among import one_of
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes, servers, services
+from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
 from moorage.scheduler.hosts import HostState
 
 _HERE = (
@@ -91,6 +92,7 @@ class Hosts:
                 zone=facts.zone_of.get(row.host, self._default_zone),
                 aggregates=facts.of_host.get(row.host, frozenset()),
                 hypervisor_type=row.hypervisor_type,
+                pool=row.hypervisor_type == POOL,
                 supported=_supported(row.facts),
                 servers=row.servers,
                 build_failures=row.build_failures,

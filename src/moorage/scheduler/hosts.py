@@ -20,6 +20,8 @@ class HostState:
     cell: str = ""
     """Where the host's addresses come from."""
     hypervisor_type: str = ""
+    pool: bool = False
+    """Whether it is no machine, but offers those that several hosts share."""
     supported: tuple[tuple[str, str, str], ...] = ()
     """(architecture, hypervisor type, vm mode) that the node can run; empty if it does not say."""
     servers: int = 0

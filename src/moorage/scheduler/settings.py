@@ -26,6 +26,7 @@ from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
 from moorage.scheduler.weighers.contract import Weigher
 from moorage.scheduler.weighers.cpu import CpuWeigher
 from moorage.scheduler.weighers.disk import DiskWeigher
+from moorage.scheduler.weighers.pool import PoolWeigher
 from moorage.scheduler.weighers.ram import RamWeigher
 from moorage.scheduler.weighers.server_count import ServerCountWeigher
 from moorage.scheduler.weighers.soft_affinity import SoftAffinityWeigher
@@ -44,6 +45,8 @@ class Settings:
     ram_weight: float = 1.0
     disk_weight: float = 1.0
     server_count_weight: float = 0.0
+    pool_weight: float = 1.0
+    """How much it counts that a host which shares its machines with others has few servers."""
     soft_affinity_weight: float = 1.0
     soft_anti_affinity_weight: float = 1.0
     build_failure_weight: float = 1_000_000.0
@@ -90,6 +93,7 @@ class Settings:
             RamWeigher(self.ram_weight),
             DiskWeigher(self.disk_weight),
             ServerCountWeigher(self.server_count_weight),
+            PoolWeigher(self.pool_weight),
             SoftAffinityWeigher(self.soft_affinity_weight),
             SoftAntiAffinityWeigher(self.soft_anti_affinity_weight),
             BuildFailureWeigher(self.build_failure_weight),

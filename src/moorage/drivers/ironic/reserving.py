@@ -93,6 +93,15 @@ class ReservingDriver:
         except IronicError as error:
             raise DriverError(str(error)) from error
 
+    def unreserved(self) -> dict[str, str]:
+        """The servers on nodes of the partition for which nobody of us has reserved these, by node."""
+        reserved = {one.node_uuid for one in self._reservations.all()}
+        return {
+            uuid: record.instance_uuid
+            for uuid, record in self._machines.fleet.listed().items()
+            if record.instance_uuid is not None and uuid not in reserved
+        }
+
     def terms(self) -> dict[str, Any]:
         return {**self.partition.facts(), "selection": RESERVATION}
 

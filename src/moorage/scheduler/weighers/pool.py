@@ -1,0 +1,22 @@
+"""Of hosts that offer the same machines, those with fewer servers come first: their work is spread evenly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from moorage.scheduler.option import Option
+from moorage.scheduler.request import Request
+
+
+@dataclass(frozen=True, slots=True)
+class PoolWeigher:
+    name: ClassVar[str] = "servers in the pool"
+    lowest: ClassVar[float | None] = None
+    multiplier: float
+
+    def applies(self, request: Request) -> bool:
+        return True
+
+    def weigh(self, option: Option, request: Request) -> float:
+        return -option.host.servers if option.host.pool else 0
