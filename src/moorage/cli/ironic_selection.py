@@ -71,7 +71,8 @@ def _require_none_chosen(reserving: ReservingDriver, placement: PlacementClient)
     if chosen:
         raise ConfigError(
             f"[ironic] node_selection = reservation: the scheduler chose the machines of {len(chosen)} "
-            f"servers in this partition, {chosen[0]} for one. Delete them first, or set node_selection = scheduler"
+            f"servers in this partition, {chosen[0]} for one. Delete them first, or set node_selection to "
+            "scheduler"
         )
 
 
