@@ -90,14 +90,20 @@ def migrate(ask: Ask, host: str | None) -> None:
     _start(ask, "migrate", "cold_move", TaskState.RESIZE_PREP, move)
 
 
-def live_migrate(ask: Ask, host: str | None) -> None:
-    """To another host, while it runs."""
+def require_live(ask: Ask, host: str | None) -> None:
+    """Refuse a live migration that makes no sense."""
     server = ask.server
     require_state(server, "os-migrateLive", (VmState.ACTIVE,))
     if host is not None:
         _require_agent(ask, host)
         if host == server.host:
             raise ComputeError(f"Unable to migrate instance ({server.uuid}) to current host ({host}).")
+
+
+def live_migrate(ask: Ask, host: str | None) -> None:
+    """To another host, while it runs."""
+    server = ask.server
+    require_live(ask, host)
     begun = _begin(ask, Kind.LIVE, dest_host=host)
     move = Move.from_migration(begun, zone=server.availability_zone, target=host)
     _start(ask, "live-migration", "live_migrate", TaskState.MIGRATING, move)

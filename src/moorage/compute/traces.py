@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, RowMapping
 
 from moorage.db.tables.compute import operations, traces
+from moorage.scheduler.trace import Trace
 
 ATTEMPTS = "attempts"
 """In an operation's data: its attempts that came to nothing, each as `attempt_record` makes it."""
@@ -33,6 +35,12 @@ class Decision:
 def attempt_record(attempt: int, step: str, outcome: str, detail: str) -> dict[str, Any]:
     """What an operation keeps of an attempt that it had to give up."""
     return {"attempt": attempt, "step": step, "outcome": outcome, "detail": detail}
+
+
+def keep(connection: Connection, server_id: int, trace: Trace) -> None:
+    """Write down a decision that no operation was made for."""
+    values = {"server_id": server_id, "attempt": 1, "trace": msgspec.to_builtins(trace)}
+    connection.execute(sa.insert(traces).values(values))
 
 
 def of_server(connection: Connection, server_id: int) -> list[Decision]:

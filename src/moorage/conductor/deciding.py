@@ -57,8 +57,8 @@ class Leaving:
     host: str
     node_uuid: str
     cell: str | None
-    migration_uuid: str
-    """Holds in Placement what the server has on its host, once it has a place elsewhere."""
+    migration_uuid: str = ""
+    """Holds in Placement what the server has on its host, once it has a place elsewhere; nobody in a plan."""
 
 
 @dataclass(slots=True)
@@ -78,6 +78,19 @@ class Seat:
     choices: list[Choice] = field(default_factory=list)
     """What is left to try, best first."""
     refusal: NoHost | None = None
+
+    @classmethod
+    def of_move(
+        cls,
+        server: Mapping[str, Any],
+        leaving: Leaving,
+        flavor: Mapping[str, Any],
+        target: str | None,
+        tried_nodes: frozenset[str] = frozenset(),
+    ) -> Seat:
+        """For the server as it shall be. Where it was asked to go when it was made counts no longer."""
+        request = {**server["request"], "host": target, "node": None, "forced": False}
+        return cls({**server, "flavor": flavor, "request": request}, tried_nodes, leaving)
 
     @property
     def query(self) -> Query:
@@ -143,17 +156,19 @@ class Decider:
             why = self._placement.why(query)
             this.emptiness[query] = None if why is None else Emptiness.of(why)
         trace.why = this.emptiness[query]
-        if trace.why is None and seat.targeted:
-            trace.why = self._known_of_targets(seat)
-        elif trace.why is not None:
+        if trace.why is not None:
             trace.narrowings = [self._counted(narrowing, this) for narrowing in trace.narrowings]
+        if seat.targeted:
+            trace.why = self._known_of_targets(seat, trace.why)
         seat.refusal = NoHost(sentence(trace))
 
-    def _known_of_targets(self, seat: Seat) -> Emptiness:
-        """What we know ourselves of the nodes asked for, if Placement can't tell what is wrong with them."""
+    def _known_of_targets(self, seat: Seat, why: Emptiness | None) -> Emptiness:
+        """What we know ourselves of the nodes asked for, if that says it all or Placement can't tell."""
         assert seat.request is not None
-        states = self._hosts.states(seat.request.only_nodes() or ())
-        misses = [NearMiss(state.node, [_shortcoming(state)]) for state in states.values()]
+        states = self._hosts.states(seat.request.only_nodes() or ()).values()
+        if why is not None and any(state.up and not state.disabled for state in states):
+            return why
+        misses = [NearMiss(state.node, [_shortcoming(state)]) for state in states]
         return Emptiness(trees=len(misses), trees_left=0, nearest=misses)
 
     def _counted(self, narrowing: Narrowing, this: Pass) -> Narrowing:

@@ -87,7 +87,7 @@ class Placer:
                 None if source is None else source.cell,
                 move.migration_uuid,
             )
-            seats.append(Seat(_as_moved(work, move), _tried(work), leaving))
+            seats.append(Seat.of_move(work.server, leaving, move.flavor, move.target, _tried(work)))
         return seats
 
     def _place(self, batch: Sequence[Work], seats: Sequence[Seat]) -> list[Placed | NoHost | Disputed]:
@@ -170,12 +170,6 @@ def _tried(work: Work) -> frozenset[str]:
 
 def _full_cells(work: Work) -> frozenset[str]:
     return frozenset(work.data.get("full_cells", ()))
-
-
-def _as_moved(work: Work, move: Move) -> dict[str, Any]:
-    """The server as it shall be. Where it was asked to go when it was made counts no longer."""
-    request = {**work.server["request"], "host": move.target, "node": None, "forced": False}
-    return {**work.server, "flavor": move.flavor, "request": request}
 
 
 def _claim_of(seat: Seat) -> ConsumerClaim:

@@ -146,3 +146,37 @@ def test_what_makes_no_sense_is_refused(harbour: Make) -> None:
     assert place.cloud.api.simulate_get(path).status_code == 404
     assert place.cloud.api.simulate_delete(path).status_code == 409
     assert place.cloud.api.simulate_post(f"{path}/action", json={"force_complete": None}).status_code == 409
+
+
+def test_before_2_34_it_is_checked_before_it_is_accepted(harbour: Make) -> None:
+    place = harbour(hosts=4)
+    uuid = place.running(host="fake-1")
+    before = place.held(uuid)
+    place.running_many(8, host="fake-2")
+    place.set_service("fake-3", status="disabled")
+    place.die("fake-4")
+    for host, words in (
+        ("fake-2", "vcpu: needs 1, free 0 of 8"),
+        ("fake-3", "disabled"),
+        ("fake-4", "down"),
+        (None, "no valid host was found"),
+    ):
+        told = place.refused(uuid, live(host), 400, version="2.33")
+        assert words in told.lower()
+        assert place.last_error(uuid) == told
+        assert place.traces(uuid)[-1]["trace"]["chosen"] is None
+    assert place.migrations(uuid) == []
+    assert place.held(uuid) == before
+    place.settled(uuid, "ACTIVE")
+    place.act(uuid, live("fake-3"), version="2.34")
+    place.settled(uuid, "ACTIVE")
+    assert "disabled" in place.last_error(uuid)
+
+    place.set_service("fake-4", forced_down=False)
+    place.die("fake-1")
+    told = place.refused(uuid, live("fake-4"), 400, version="2.33")
+    assert told == "Compute service of fake-1 is unavailable at this time."
+    place.set_service("fake-1", forced_down=False)
+    place.act(uuid, live("fake-4"), version="2.33")
+    place.settled(uuid, "ACTIVE")
+    assert set(place.held(uuid)) == {"fake-4"}

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.compute import flavors, moves, quotas, resizes
+from moorage.compute import flavors, live_checks, moves, quotas, resizes
 from moorage.compute.api.asked import Asked
 from moorage.compute.api.endpoint import RULE, is_admin
 from moorage.compute.api.passwords import password
 from moorage.compute.api.schema_types import as_boolean
+from moorage.compute.api.servers import find, origin_of
 from moorage.compute.errors import ComputeError
 from moorage.compute.flavors import FlavorNotFound
+from moorage.compute.lifecycle import require_unlocked
 from moorage.compute.moves import Ask, Bounds
+from moorage.compute.service import ComputeService
+from moorage.http.call import Call
 from moorage.http.reply import Reply, empty, no_content
 
 MIGRATE = f"{RULE}os-migrate-server:migrate"
@@ -62,6 +66,21 @@ def migrate(asked: Asked) -> None:
 
 def live_rule(_version: tuple[int, int], argument: Any) -> str:
     return MIGRATE_LIVE_TO if argument["host"] else MIGRATE_LIVE
+
+
+def check_live(service: ComputeService, call: Call, argument: Any) -> None:
+    """Before 2.34 whoever asks is told at once if nothing can come of it; since then it is in the actions."""
+    if call.version >= (2, 34):
+        return
+    _require_target_of_force(argument)
+    host, down_time = argument["host"] or None, service.settings.service_down_time
+    with service.database.read() as connection:
+        server = find(connection, call)
+        require_unlocked(server, as_admin=is_admin(call))
+        ask = Ask(connection, server, origin_of(call), down_time)
+        moves.require_live(ask, host)
+        live_checks.require_running(ask)
+    live_checks.require_place(service.database, service.planner, ask, host)
 
 
 def migrate_live(asked: Asked) -> None:

@@ -118,6 +118,7 @@ ACTIONS: dict[str, Action] = {
         move_schemas.MIGRATE_LIVE,
         check=MANAGER,
         rule=move_actions.live_rule,
+        look_up=move_actions.check_live,
     ),
     "evacuate": Action(
         move_actions.evacuate,
