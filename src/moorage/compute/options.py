@@ -35,6 +35,13 @@ OPTIONS: Options = {
         cfg.StrOpt("default_availability_zone", default="nova", help="Zone of hosts that are in none."),
         cfg.StrOpt("internal_service_availability_zone", default="internal", help="Zone of other services."),
         cfg.IntOpt(
+            "attach_timeout",
+            default=60,
+            min=1,
+            help="Seconds that a request to attach an interface waits for it to be there; it goes on after "
+            "that, but whoever asked is told that it is not there yet.",
+        ),
+        cfg.IntOpt(
             "mirror_interval",
             default=600,
             min=0,

@@ -36,6 +36,7 @@ class Settings:
     internal_zone: str
     quotas: Mapping[str, int]
     """The configured limits, by resource."""
+    attach_timeout: int = 60
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
@@ -46,6 +47,7 @@ class Settings:
             default_zone=options.default_availability_zone,
             internal_zone=options.internal_service_availability_zone,
             quotas=dict(conf.quota.items()),
+            attach_timeout=options.attach_timeout,
         )
 
 

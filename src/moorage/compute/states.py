@@ -36,6 +36,8 @@ class TaskState(StrEnum):
     RESIZE_CONFIRMING = "resize_confirming"
     RESIZE_REVERTING = "resize_reverting"
     MIGRATING = "migrating"
+    ATTACHING_INTERFACE = "attaching_interface"
+    DETACHING_INTERFACE = "detaching_interface"
 
 
 class PowerNumber:

@@ -20,6 +20,8 @@ _ACTIONS = {
     "revert_resize": "resize_revert",
     "live_migrate": "live_migration",
     "evacuate": "evacuate",
+    "attach_interface": "interface_attach",
+    "detach_interface": "interface_detach",
 }
 
 

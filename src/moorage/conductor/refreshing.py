@@ -5,7 +5,7 @@ After events, within seconds; and now and then for all servers, for what no even
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
-from moorage.compute import changed_ports
+from moorage.compute import changed_ports, interfaces
 from moorage.conductor import chores, server_ports
 from moorage.core.periodic import Periodic
 from moorage.db.database import Database
@@ -83,8 +83,13 @@ class Refreshing:
             if ports != holding.ports:
                 self._write(row, ports)
 
-    def _write(self, row: Mapping[str, Any], ports: list[PortRecord]) -> None:
-        """Unless somebody has begun to work on the server, or has changed what we compared with."""
+    def _write(self, row: dict[str, Any], ports: list[PortRecord]) -> None:
+        """Unless somebody has begun to work on the server, or has changed what we compared with.
+
+        A port that is gone has to go from the server's host, too.
+        """
+        left = {port.id for port in ports}
+        gone = [port["id"] for port in row["request"].get("ports", []) if port["id"] not in left]
 
         def write(connection: Connection) -> bool:
             query = sa.select(servers.c.request).where(servers.c.id == row["id"]).with_for_update()
@@ -94,6 +99,9 @@ class Refreshing:
             )
             if request != row["request"] or connection.execute(unfinished).first() is not None:
                 return False
+            if gone and interfaces.can_lose(row):
+                interfaces.lose(connection, row["id"], gone)
+                return True
             connection.execute(
                 sa.update(servers)
                 .where(servers.c.id == row["id"])

@@ -20,6 +20,21 @@ def keep(work: Work, ports: list[PortRecord]) -> None:
     work.changes["request"] = {**request, "ports": msgspec.to_builtins(ports)}
 
 
+def bring(work: Work, port_id: str) -> None:
+    """The user brings one more port, unless it is empty."""
+    request = work.changes.get("request", work.server["request"])
+    if port_id and port_id not in request.get("brought", ()):
+        work.changes["request"] = {**request, "brought": [*request.get("brought", ()), port_id]}
+
+
+def lose(work: Work, port_id: str) -> None:
+    """The server has this one no more."""
+    keep(work, [port for port in of(work) if port.id != port_id])
+    request = work.changes["request"]
+    brought = [one for one in request.get("brought", ()) if one != port_id]
+    work.changes["request"] = {**request, "brought": brought}
+
+
 def holding(work: Work) -> Holding:
     """All that the server may have of the network."""
     return Holding.of({**work.server, "request": work.changes.get("request", work.server["request"])})

@@ -10,6 +10,7 @@ from oslo_config import cfg
 
 from moorage.bus.contract import ConductorSide
 from moorage.bus.notifications import Notifications, Silence
+from moorage.compute import interfaces
 from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor.agents import Agents
 from moorage.conductor.both_ends import BothEnds
@@ -19,10 +20,12 @@ from moorage.conductor.hosts import Hosts
 from moorage.conductor.inbox import Inbox
 from moorage.conductor.mirroring import Mirroring
 from moorage.conductor.notices import Notices
+from moorage.conductor.operations.attach_interface import AttachInterface
 from moorage.conductor.operations.build import Build
 from moorage.conductor.operations.cold_move import ColdMove
 from moorage.conductor.operations.confirm_resize import ConfirmResize
 from moorage.conductor.operations.delete import Delete
+from moorage.conductor.operations.detach_interface import DetachInterface
 from moorage.conductor.operations.evacuate import Evacuate
 from moorage.conductor.operations.live_migrate import LiveMigrate
 from moorage.conductor.operations.moving import Tools
@@ -136,6 +139,8 @@ class ConductorService:
             "live_migrate": LiveMigrate(tools),
             "evacuate": Evacuate(tools),
             "unwind": Unwind(tools),
+            interfaces.ATTACH: AttachInterface(database, agents, hosts, network),
+            interfaces.DETACH: DetachInterface(database, agents, hosts, network),
             **{kind: Power(agents, kind) for kind in ("start", "stop", "reboot")},
             **dict.fromkeys(("powered_on", "powered_off"), PowerUpdate(agents, hosts)),
         }

@@ -32,6 +32,7 @@ _METADATA = f"{RULE}server-metadata:"
 _TAGS = f"{RULE}os-server-tags:"
 _ACTIONS = f"{RULE}os-instance-actions:"
 _MIGRATIONS = f"{RULE}servers:migrations:"
+_INTERFACES = f"{RULE}os-attach-interfaces:"
 _TAGS_SINCE = (2, 26)
 
 ROUTES: tuple[R, ...] = (
@@ -136,11 +137,17 @@ ROUTES: tuple[R, ...] = (
     ),
     R(
         f"{_SERVER}/os-interface",
-        {"GET": E(interfaces.index, f"{RULE}os-attach-interfaces:list", READER)},
+        {
+            "GET": E(interfaces.index, f"{_INTERFACES}list", READER),
+            "POST": E(interfaces.create, f"{_INTERFACES}create", MEMBER, body=interfaces.CREATE),
+        },
     ),
     R(
         f"{_SERVER}/os-interface/{{port_id}}",
-        {"GET": E(interfaces.show, f"{RULE}os-attach-interfaces:show", READER)},
+        {
+            "GET": E(interfaces.show, f"{_INTERFACES}show", READER),
+            "DELETE": E(interfaces.delete, f"{_INTERFACES}delete", MEMBER),
+        },
     ),
     R(f"{_SERVER}/ips", {"GET": E(server_extras.addresses, f"{RULE}ips:index", READER)}),
     R(f"{_SERVER}/ips/{{network}}", {"GET": E(server_extras.network_addresses, f"{RULE}ips:show", READER)}),

@@ -7,8 +7,8 @@ from moorage.compute.api.schema_types import Json, closed, wrapped
 from moorage.compute.labels import MAX_TAGS
 from moorage.http.schema import Schema, VersionedSchema
 
-_UUID: Json = {"type": "string", "format": "uuid"}
-_UUID_OR_NULL: Json = {"type": ["string", "null"], "format": "uuid"}
+UUID: Json = {"type": "string", "format": "uuid"}
+UUID_OR_NULL: Json = {"type": ["string", "null"], "format": "uuid"}
 HOSTNAME: Json = {
     "type": "string",
     "minLength": 2,
@@ -20,9 +20,9 @@ METADATA_ITEMS: Json = {
     "patternProperties": {types.SPEC_KEY: {"type": "string", "maxLength": 255}},
     "additionalProperties": False,
 }
-_TAG: Json = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": r"^[^,/\x00]*$"}
-_TAGS: Json = {"type": "array", "items": _TAG, "maxItems": MAX_TAGS}
-_ADDRESS: Json = {"type": "string", "oneOf": [{"format": "ipv4"}, {"format": "ipv6"}]}
+DEVICE_TAG: Json = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": r"^[^,/\x00]*$"}
+_TAGS: Json = {"type": "array", "items": DEVICE_TAG, "maxItems": MAX_TAGS}
+ADDRESS: Json = {"type": "string", "oneOf": [{"format": "ipv4"}, {"format": "ipv6"}]}
 IPV4: Json = {"type": "string", "format": "ipv4"}
 IPV6: Json = {"type": "string", "format": "ipv6"}
 DISK_CONFIG: Json = {"type": "string", "enum": ["AUTO", "MANUAL"]}
@@ -34,15 +34,15 @@ CERTIFICATES: Json = {
     "items": {"type": "string", "minLength": 1},
 }
 
-TAG = Schema(_TAG)
+TAG = Schema(DEVICE_TAG)
 
 
 # ---------------------------------------------------------------- create
 
 _OLD_DEVICE: Json = {
     "virtual_name": {"type": "string", "maxLength": 255},
-    "volume_id": _UUID,
-    "snapshot_id": _UUID,
+    "volume_id": UUID,
+    "snapshot_id": UUID,
     "volume_size": {
         "type": ["integer", "string"],
         "pattern": "^[0-9]+$",
@@ -58,24 +58,24 @@ _DEVICE: Json = {
     **_OLD_DEVICE,
     "source_type": {"type": "string", "enum": ["volume", "image", "snapshot", "blank"]},
     "uuid": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._-]*$"},
-    "image_id": _UUID,
+    "image_id": UUID,
     "destination_type": {"type": "string", "enum": ["local", "volume"]},
     "guest_format": {"type": "string", "maxLength": 255},
     "device_type": {"type": "string", "maxLength": 255},
     "disk_bus": {"type": "string", "maxLength": 255},
     "boot_index": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]+$"},
 }
-_UUIDS: Json = {"type": "array", "items": _UUID}
+_UUIDS: Json = {"type": "array", "items": UUID}
 HINTS: Json = {
     "type": "object",
     "properties": {
-        "group": {"oneOf": [_UUIDS, _UUID]},
-        "different_host": {"oneOf": [_UUID, _UUIDS]},
-        "same_host": {"type": ["string", "array"], "items": _UUID},
+        "group": {"oneOf": [_UUIDS, UUID]},
+        "different_host": {"oneOf": [UUID, _UUIDS]},
+        "same_host": {"type": ["string", "array"], "items": UUID},
         "query": {"type": ["string", "object"]},
         "target_cell": types.NAME,
         "different_cell": {"type": ["string", "array"], "items": types.STRING},
-        "build_near_host_ip": _ADDRESS,
+        "build_near_host_ip": ADDRESS,
         "cidr": {"type": "string", "pattern": "^/[0-9a-f.:]+$"},
     },
     "additionalProperties": True,
@@ -87,7 +87,7 @@ def _devices(**more: Json) -> Json:
 
 
 def _networks(uuid: Json, **more: Json) -> Json:
-    one = closed({"fixed_ip": _ADDRESS, "port": _UUID_OR_NULL, "uuid": uuid, **more})
+    one = closed({"fixed_ip": ADDRESS, "port": UUID_OR_NULL, "uuid": uuid, **more})
     return {"type": "array", "items": one}
 
 
@@ -98,7 +98,7 @@ def _or_word(networks: Json) -> Json:
 PERSONALITY: Json = {"type": "array", "items": closed({"path": types.STRING, "contents": types.STRING})}
 _SERVER_2_1: Json = {
     "name": types.NAME,
-    "imageRef": {"oneOf": [_UUID, {"type": "string", "maxLength": 0}]},
+    "imageRef": {"oneOf": [UUID, {"type": "string", "maxLength": 0}]},
     "flavorRef": {"type": ["string", "integer"], "minLength": 1},
     "adminPass": types.STRING,
     "metadata": METADATA_ITEMS,
@@ -121,15 +121,15 @@ _SERVER_2_1: Json = {
 _SERVER_2_19: Json = {**_SERVER_2_1, "description": types.DESCRIPTION}
 _SERVER_2_32: Json = {
     **_SERVER_2_19,
-    "networks": _networks(types.STRING, tag=_TAG),
-    "block_device_mapping_v2": _devices(tag=_TAG),
+    "networks": _networks(types.STRING, tag=DEVICE_TAG),
+    "block_device_mapping_v2": _devices(tag=DEVICE_TAG),
 }
-_SERVER_2_33: Json = {**_SERVER_2_19, "networks": _networks(types.STRING, tag=_TAG)}
-_SERVER_2_37: Json = {**_SERVER_2_33, "networks": _or_word(_networks(_UUID))}
+_SERVER_2_33: Json = {**_SERVER_2_19, "networks": _networks(types.STRING, tag=DEVICE_TAG)}
+_SERVER_2_37: Json = {**_SERVER_2_33, "networks": _or_word(_networks(UUID))}
 _SERVER_2_42: Json = {
     **_SERVER_2_37,
-    "networks": _or_word(_networks(_UUID, tag=_TAG)),
-    "block_device_mapping_v2": _devices(tag=_TAG),
+    "networks": _or_word(_networks(UUID, tag=DEVICE_TAG)),
+    "block_device_mapping_v2": _devices(tag=DEVICE_TAG),
 }
 _SERVER_2_52: Json = {**_SERVER_2_42, "tags": _TAGS}
 _SERVER_2_57: Json = {key: value for key, value in _SERVER_2_52.items() if key != "personality"}
@@ -137,7 +137,7 @@ _SERVER_2_63: Json = {**_SERVER_2_57, "trusted_image_certificates": CERTIFICATES
 _VOLUME_TYPE: Json = {"type": ["string", "null"], "maxLength": 255}
 _SERVER_2_67: Json = {
     **_SERVER_2_63,
-    "block_device_mapping_v2": _devices(tag=_TAG, volume_type=_VOLUME_TYPE),
+    "block_device_mapping_v2": _devices(tag=DEVICE_TAG, volume_type=_VOLUME_TYPE),
 }
 _SERVER_2_74: Json = {**_SERVER_2_67, "host": types.HOST, "hypervisor_hostname": types.HOST}
 _SERVER_2_90: Json = {**_SERVER_2_74, "hostname": HOSTNAME}
@@ -237,7 +237,7 @@ def _events(*further: str) -> Json:
     event = closed(
         {
             "name": {"type": "string", "enum": [*_EVENTS, *further]},
-            "server_uuid": _UUID,
+            "server_uuid": UUID,
             "status": {"type": "string", "enum": ["failed", "completed", "in-progress"]},
             "tag": {"type": "string", "maxLength": 255},
         },

@@ -1,0 +1,113 @@
+"""One more port for a server that is there, or one fewer.
+
+As in `lifecycle.py`, each request checks the state, changes it and writes the operation, all in the caller's
+transaction. Several may be asked for at once: they are done one after the other, in the order of asking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from moorage.compute import actions, servers
+from moorage.compute.actions import Origin
+from moorage.compute.errors import NotFoundError
+from moorage.compute.lifecycle import require_state
+from moorage.compute.server import Server
+from moorage.compute.server_errors import ServerNotReady
+from moorage.compute.states import TaskState, VmState
+from moorage.conductor import ledger
+from moorage.db.tables.compute import operations
+from moorage.network.contract import Agreed, Holding
+
+ATTACH = "attach_interface"
+DETACH = "detach_interface"
+"""Kinds of operations, and the names of the actions."""
+_STATES = (VmState.ACTIVE, VmState.STOPPED)
+_TASKS = (None, TaskState.ATTACHING_INTERFACE, TaskState.DETACHING_INTERFACE)
+
+
+def require_ready(server: Server, action: str) -> None:
+    require_state(server, action, _STATES, _TASKS)
+    if server.host is None or server.node_uuid is None:
+        raise ServerNotReady(server.uuid)
+
+
+def attach(
+    connection: Connection, server: Server, origin: Origin, agreed: Agreed, tag: str | None = None
+) -> int:
+    """A port of what was agreed to, which is one network or one port; the operation's id."""
+    require_ready(server, ATTACH)
+    action_id = actions.start(connection, server.id, ATTACH, origin)
+    servers.set_state(connection, server.id, task_state=TaskState.ATTACHING_INTERFACE)
+    data = {"networks": agreed.networks, "tag": tag}
+    return ledger.enqueue(connection, server.id, ATTACH, data, action_id)
+
+
+def detach(connection: Connection, server: Server, origin: Origin, port_id: str) -> None:
+    require_ready(server, DETACH)
+    if port_id not in _port_ids(server.uuid, server.request):
+        raise NotFoundError(f"Port id {port_id} could not be found.")
+    action_id = actions.start(connection, server.id, DETACH, origin)
+    servers.set_state(connection, server.id, task_state=TaskState.DETACHING_INTERFACE)
+    ledger.enqueue(connection, server.id, DETACH, {"port": port_id}, action_id)
+
+
+def lose(connection: Connection, server_id: int, port_ids: Collection[str]) -> None:
+    """These ports are gone from the network; the server, at rest and on a host, shall lose them, too."""
+    servers.set_state(connection, server_id, task_state=TaskState.DETACHING_INTERFACE)
+    for port_id in port_ids:
+        ledger.enqueue(connection, server_id, DETACH, {"port": port_id, "gone": True})
+
+
+def can_lose(row: dict[str, Any]) -> bool:
+    """Whether its host can be asked to take a port from the server just now."""
+    return row["vm_state"] in _STATES and row["task_state"] is None and row["host"] is not None
+
+
+def rest(connection: Connection, server_id: int, operation_id: int) -> None:
+    """This operation is over; the server is at rest if no other one waits for its turn."""
+    others = sa.select(operations.c.id).where(
+        operations.c.server_id == server_id,
+        operations.c.id != operation_id,
+        operations.c.finished_at.is_(None),
+        operations.c.kind.in_((ATTACH, DETACH)),
+    )
+    if connection.execute(others).first() is None:
+        servers.set_state(connection, server_id, task_state=None)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an attachment: the port, or why there is none."""
+
+    port_id: str | None = None
+    error: str | None = None
+    fault: str | None = None
+    """What the network had against it; None if it was not the network."""
+    cancelled: bool = False
+
+
+def outcome(connection: Connection, operation_id: int) -> Outcome | None:
+    """None as long as it is under way."""
+    query = sa.select(
+        operations.c.finished_at, operations.c.outcome, operations.c.error, operations.c.data
+    ).where(operations.c.id == operation_id)
+    row = connection.execute(query).one()
+    if row.finished_at is None:
+        return None
+    return Outcome(
+        row.data.get("port"), row.error, row.data.get("fault"), cancelled=row.outcome == "cancelled"
+    )
+
+
+def holding_of(server: Server) -> Holding:
+    return Holding.of({"uuid": server.uuid, "request": server.request})
+
+
+def _port_ids(uuid: str, request: dict[str, Any]) -> set[str]:
+    return {port.id for port in Holding.of({"uuid": uuid, "request": request}).ports}

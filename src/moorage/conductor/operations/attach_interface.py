@@ -1,0 +1,149 @@
+"""Attach an interface: one more port for a server that is on a host.
+
+    begin (its turn) → prepare (get or make the port) → bind (to the server's host) → attach → attached
+                                                          ↓ whatever fails                       ↓
+                                                        undo (the server has what it had)
+
+A port that the user brought is written down as such before it is taken, so that whoever deletes the server in
+between leaves it alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import msgspec
+
+from moorage.compute import actions, interfaces
+from moorage.compute.actions import Event
+from moorage.conductor import server_ports, turns
+from moorage.conductor.agents import Agents
+from moorage.conductor.hosts import Hosts
+from moorage.conductor.runner import Step
+from moorage.conductor.work import Work
+from moorage.db.database import Database
+from moorage.network.contract import Binding, Network, NetworkError, Order, PortRecord
+
+_EVENT = "compute_attach_interface"
+
+
+class AttachInterface:
+    def __init__(self, database: Database, agents: Agents, hosts: Hosts, network: Network) -> None:
+        self._database = database
+        self._agents = agents
+        self._hosts = hosts
+        self._network = network
+
+    def steps(self) -> dict[str, Step]:
+        return {
+            "begin": self.begin,
+            "prepare": self.prepare,
+            "bind": self.bind,
+            "attach": self.attach,
+            "attached": self.attached,
+            "undo": self.undo,
+        }
+
+    def begin(self, batch: Sequence[Work]) -> None:
+        for work in turns.take(self._database, batch):
+            server_ports.bring(work, _brought(work))
+            work.advance("prepare")
+
+    def prepare(self, batch: Sequence[Work]) -> None:
+        orders = [_order(work) for work in batch]
+        for work, ports in zip(batch, self._network.prepare(orders), strict=True):
+            if isinstance(ports, NetworkError):
+                self._refuse(work, ports)
+                continue
+            (port,) = ports
+            work.data["port"] = port.id
+            tagged = msgspec.structs.replace(port, tag=work.data["tag"])
+            server_ports.keep(work, [*server_ports.of(work), tagged])
+            work.advance("bind")
+
+    def bind(self, batch: Sequence[Work]) -> None:
+        states = self._hosts.states({work.server["node_uuid"] for work in batch})
+        for work in batch:
+            state = states.get(work.server["node_uuid"])
+            if state is None:
+                self._fail(work, "the server's node is gone")
+                continue
+            binding = Binding(work.server["uuid"], [_port(work)], state.host, state.cell, state.zone or "")
+            (bound,) = self._network.bind([binding])
+            if isinstance(bound, NetworkError):
+                self._refuse(work, bound)
+                continue
+            others = [port for port in server_ports.of(work) if port.id != work.data["port"]]
+            server_ports.keep(work, [*others, *bound])
+            work.advance("attach")
+
+    def attach(self, batch: Sequence[Work]) -> None:
+        up = self._hosts.up()
+        for work in batch:
+            if work.server["host"] not in up:
+                self._fail(work, "the host of the server is down")
+        self._agents.ask(
+            [work for work in batch if work.server["host"] in up],
+            interfaces.ATTACH,
+            then="attached",
+            payload=lambda work: {"port": msgspec.to_builtins(_port(work))},
+        )
+
+    def attached(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self._agents.ask_again(work, "attach"):
+                    self._fail(work, "the host did not answer")
+            elif result["ok"]:
+                work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
+                self._end(work)
+                work.finish()
+            else:
+                self._fail(work, result["error"])
+
+    def _refuse(self, work: Work, error: NetworkError) -> None:
+        work.data["fault"] = error.fault.value
+        self._fail(work, str(error))
+
+    def _fail(self, work: Work, error: str) -> None:
+        work.data["error"] = error
+        work.advance("undo")
+
+    def undo(self, batch: Sequence[Work]) -> None:
+        for work in filter(Work.holds, batch):
+            if "port" in work.data:
+                self._network.drop(server_ports.holding(work), work.data["port"])
+            server_ports.lose(work, _brought(work) or work.data.get("port", ""))
+            self._end(work, work.data["error"])
+            work.fail(work.data["error"])
+
+    def give_up(self, work: Work, error: str) -> None:
+        """A port that is there already stays the server's: it may be just the network that is away."""
+        self._end(work, error)
+        work.fail(error)
+
+    def _end(self, work: Work, error: str | None = None) -> None:
+        work.writes.append(
+            partial(interfaces.rest, server_id=work.server["id"], operation_id=work.operation.id)
+        )
+        event = Event(work.operation.action_id, _EVENT, work.server["host"], error)
+        work.write_together(actions.add_events, event)
+
+
+def _order(work: Work) -> Order:
+    """More of what the server has."""
+    known = frozenset(port.id for port in server_ports.of(work))
+    order = Order.of({**work.server, "request": {"networks": work.data["networks"]}})
+    return msgspec.structs.replace(order, zone=work.server["availability_zone"] or "", known=known)
+
+
+def _brought(work: Work) -> str:
+    """The port that the user asked for; empty if one is to be made."""
+    networks = work.data["networks"]
+    return str(networks[0].get("port") or "") if isinstance(networks, list) else ""
+
+
+def _port(work: Work) -> PortRecord:
+    return next(port for port in server_ports.of(work) if port.id == work.data["port"])

@@ -1,0 +1,99 @@
+"""Detach an interface: a server loses a port, and keeps the others.
+
+    begin (its turn) → detach → detached → release (ours is deleted, the user's is unbound)
+
+If the port is gone from the network already, nothing that the host says keeps the server from losing it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+
+from moorage.compute import actions, interfaces
+from moorage.compute.actions import Event
+from moorage.conductor import server_ports, turns
+from moorage.conductor.agents import Agents
+from moorage.conductor.hosts import Hosts
+from moorage.conductor.runner import Step
+from moorage.conductor.work import Work
+from moorage.db.database import Database
+from moorage.network.contract import Network
+
+LOG = logging.getLogger(__name__)
+_EVENT = "compute_detach_interface"
+
+
+class DetachInterface:
+    def __init__(self, database: Database, agents: Agents, hosts: Hosts, network: Network) -> None:
+        self._database = database
+        self._agents = agents
+        self._hosts = hosts
+        self._network = network
+
+    def steps(self) -> dict[str, Step]:
+        return {
+            "begin": self.begin,
+            "detach": self.detach,
+            "detached": self.detached,
+            "release": self.release,
+        }
+
+    def begin(self, batch: Sequence[Work]) -> None:
+        for work in turns.take(self._database, batch):
+            if work.data["port"] in {port.id for port in server_ports.of(work)}:
+                work.advance("detach")
+            else:  # it was asked for twice
+                self._end(work)
+                work.finish()
+
+    def detach(self, batch: Sequence[Work]) -> None:
+        up = self._hosts.up()
+        for work in batch:
+            if work.server["host"] not in up:
+                self._failed(work, "the host of the server is down")
+        self._agents.ask(
+            [work for work in batch if work.server["host"] in up],
+            interfaces.DETACH,
+            then="detached",
+            payload=lambda work: {"port_id": work.data["port"]},
+        )
+
+    def detached(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self._agents.ask_again(work, "detach"):
+                    self._failed(work, "the host did not answer")
+            elif result["ok"]:
+                work.advance("release")
+            else:
+                self._failed(work, result["error"])
+
+    def release(self, batch: Sequence[Work]) -> None:
+        for work in filter(Work.holds, batch):
+            self._network.drop(server_ports.holding(work), work.data["port"])
+            server_ports.lose(work, work.data["port"])
+            work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
+            self._end(work)
+            work.finish()
+
+    def _failed(self, work: Work, error: str) -> None:
+        if work.data.get("gone"):
+            LOG.warning("server %s loses port %s, but %s", work.server["uuid"], work.data["port"], error)
+            work.advance("release")
+        else:
+            self.give_up(work, error)
+
+    def give_up(self, work: Work, error: str) -> None:
+        """The server has what it had; its action says what went wrong."""
+        self._end(work, error)
+        work.fail(error)
+
+    def _end(self, work: Work, error: str | None = None) -> None:
+        work.writes.append(
+            partial(interfaces.rest, server_id=work.server["id"], operation_id=work.operation.id)
+        )
+        event = Event(work.operation.action_id, _EVENT, work.server["host"], error)
+        work.write_together(actions.add_events, event)
