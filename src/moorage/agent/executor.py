@@ -181,6 +181,8 @@ class Executor:
             return self._lanes.is_newest(task)
 
         ports = self._ports.get_ready(delegated, wanted)
+        if not wanted():  # a destroy that came meanwhile has found nothing to interrupt
+            raise DriverError("something newer has come up for the server")
         told = msgspec.to_builtins(ports)
         try:
             power = self._driver.spawn(msgspec.structs.replace(spec, network=told))

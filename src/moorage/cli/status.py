@@ -15,7 +15,7 @@ from moorage.cli import settings
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
-from moorage.db.tables.metadata import Timestamp
+from moorage.db.tables.compute import services
 from moorage.network import probe as network_probe
 from moorage.placement.client.connect import is_configured
 from moorage.placement.client.dialect import TREE_SINCE, Version
@@ -137,16 +137,17 @@ def _wrong_counters(connected: Engine) -> int:
 
 
 def _older_agents(connected: Engine, needed: AgentVersion, down_after: int) -> list[str]:
-    """The hosts of agents that live and know less; plain SQL, as above."""
+    """The hosts of agents that live and know less."""
     if not sa.inspect(connected).has_table("services"):
         return []
-    statement = sa.text(
-        "SELECT host FROM services WHERE binary = :agent AND version < :needed AND NOT forced_down"
-        " AND seen_at > :alive ORDER BY host"
-    ).bindparams(sa.bindparam("alive", utcnow() - timedelta(seconds=down_after), Timestamp))
+    query = sa.select(services.c.host).where(
+        services.c.binary == AGENT_BINARY,
+        services.c.version < int(needed),
+        services.c.forced_down.is_(False),
+        services.c.seen_at > utcnow() - timedelta(seconds=down_after),
+    )
     with connected.connect() as connection:
-        rows = connection.execute(statement, {"agent": AGENT_BINARY, "needed": int(needed)})
-        return [str(host) for host in rows.scalars()]
+        return list(connection.execute(query.order_by(services.c.host)).scalars())
 
 
 def _dotted(version: Version) -> str:

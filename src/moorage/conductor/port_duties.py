@@ -90,7 +90,7 @@ class PortDuties:
         ):
             old = sorted(host for host, version in ages.items() if version < needed)
             if old:
-                return division, f"{len(old)} agents have to be upgraded first, {old[0]} among them"
+                return division, f"first, {len(old)} agents have to be upgraded, that of {old[0]} among them"
         return Division.CONDUCTORS_DO_BOTH, ""
 
     def split(self, batch: Sequence[Work]) -> Split:
@@ -152,7 +152,7 @@ class PortDuties:
         query = sa.select(services.c.host, services.c.version)
         with self._database.read() as connection:
             rows = connection.execute(query.where(services.c.binary == AGENT_BINARY, self._alive()))
-            return dict(rows.tuples().all())
+            return dict(rows.all())
 
     def _alive(self) -> sa.ColumnElement[bool]:
         return sa.and_(services.c.seen_at > utcnow() - self._down_after, services.c.forced_down.is_(False))

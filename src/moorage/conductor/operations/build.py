@@ -136,7 +136,7 @@ class Build:
     def _no_host(self, work: Work, refusal: NoHost) -> None:
         waited = utcnow() - work.operation.created_at
         if refusal.hopeless or waited >= timedelta(seconds=self._pending_timeout):
-            self._fail(work, refusal.sentence)
+            self._fail(work, _with_last_failure(work, refusal.sentence))
             return
         work.changes |= {"task_state": TaskState.PENDING.value}
         work.wait("schedule", _PENDING_LOOK_SECONDS)
@@ -311,6 +311,12 @@ def _give_up_here(work: Work, step: str, outcome: str, detail: str) -> None:
     """Keep for the server's story what became of it on this host."""
     record = traces.attempt_record(work.operation.attempt, step, outcome, detail)
     work.data.setdefault(traces.ATTEMPTS, []).append(record)
+
+
+def _with_last_failure(work: Work, sentence: str) -> str:
+    """That hosts failed the server before is no reason yet: why the last one did."""
+    attempts = work.data.get(traces.ATTEMPTS)
+    return f"{sentence} The last one: {attempts[-1]['detail']}" if attempts else sentence
 
 
 def _leave_group(server_id: int, connection: Connection) -> None:

@@ -1,0 +1,214 @@
+"""As much of Neutron as a boot needs, in this process: who asked for what is written down.
+
+The real one is in `tests/integration`; this one is there for the many ways in which an upgrade or a fault can
+go, each of them in a fraction of a second.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from keystoneauth1.adapter import Adapter
+from keystoneauth1.noauth import NoAuth
+from keystoneauth1.session import Session
+
+from moorage.network.neutron import NeutronNetwork
+from moorage.network.neutron_link import NeutronLink
+
+NETWORK = "11111111-0000-4000-8000-000000000001"
+_SUBNET = "22222222-0000-4000-8000-000000000001"
+_WHO = "X-Asker"
+Json = dict[str, Any]
+
+
+class Refusal(Exception):
+    def __init__(self, status: int, kind: str) -> None:
+        super().__init__(kind)
+        self.status = status
+        self.kind = kind
+
+
+class StageNeutron:
+    """One network that every project may use, and the ports on it."""
+
+    def __init__(self) -> None:
+        self.ports: dict[str, Json] = {}
+        self.asked: list[tuple[str, str, str]] = []
+        """Who, with which method, for what."""
+        self.unbindable: set[str] = set()
+        """Hosts at which nothing can be bound."""
+        self._numbers = itertools.count(10)
+        self._lock = threading.Lock()
+
+    # ------------------------------------------------------------ for tests
+
+    def add_port(self, project_id: str) -> str:
+        """One that a user made."""
+        made = self._create({"network_id": NETWORK, "project_id": project_id, "name": "mine"})
+        return str(made["id"])
+
+    def ports_of(self, server_uuid: str) -> list[Json]:
+        with self._lock:
+            return [dict(port) for port in self.ports.values() if port["device_id"] == server_uuid]
+
+    def owned(self) -> list[Json]:
+        """The ports that belong to any server."""
+        with self._lock:
+            return [dict(port) for port in self.ports.values() if port["device_id"]]
+
+    def who(self, method: str, resource: str = "ports") -> set[str]:
+        with self._lock:
+            return {who for who, how, what in self.asked if (how, what) == (method, resource)}
+
+    # ------------------------------------------------------------ for clients
+
+    def answer(self, who: str, method: str, target: str, body: Json, if_match: str) -> tuple[int, Json]:
+        parts = urlsplit(target)
+        _, _, *path = parts.path.split("/")
+        query = parse_qsl(parts.query)
+        with self._lock:
+            self.asked.append((who, method, path[0]))
+            try:
+                return self._answer(method, path, query, body, if_match)
+            except Refusal as refusal:
+                told = {"type": refusal.kind, "message": f"the stage says {refusal.kind}", "detail": ""}
+                return refusal.status, {"NeutronError": told}
+
+    def _answer(
+        self, method: str, path: list[str], query: list[tuple[str, str]], body: Json, if_match: str
+    ) -> tuple[int, Json]:
+        match method, path:
+            case "GET", ["networks"]:
+                return 200, {"networks": [_network()]}
+            case "GET", ["networks", _]:
+                return 200, {"network": _network()}
+            case "GET", ["subnets"]:
+                return 200, {"subnets": [{"id": _SUBNET, "ip_version": 4, "cidr": "10.9.0.0/16"}]}
+            case "GET", ["quotas", *_]:
+                return 200, {"quota": {"port": {"limit": -1, "used": 0, "reserved": 0}}}
+            case "GET", ["ports"]:
+                return 200, {"ports": [port for port in self.ports.values() if _matches(port, query)]}
+            case "POST", ["ports"]:
+                return 201, {"port": self._create(body["port"])}
+            case "GET", ["ports", port_id]:
+                return 200, {"port": self._port(port_id)}
+            case "PUT", ["ports", port_id]:
+                return 200, {"port": self._update(port_id, body["port"], if_match)}
+            case "DELETE", ["ports", port_id]:
+                self._port(port_id)
+                del self.ports[port_id]
+                return 204, {}
+            case "GET", ["ports", _, "bindings"]:
+                return 200, {"bindings": []}
+            case "GET", ["floatingips"]:
+                return 200, {"floatingips": []}
+        raise Refusal(404, "HTTPNotFound")
+
+    def _create(self, values: Json) -> Json:
+        number = next(self._numbers)
+        port = {
+            "id": str(uuid.uuid4()),
+            "mac_address": f"fa:16:3e:00:{number // 256:02x}:{number % 256:02x}",
+            "fixed_ips": [{"subnet_id": _SUBNET, "ip_address": f"10.9.{number // 256}.{number % 256}"}],
+            "device_id": "",
+            "device_owner": "",
+            "binding:host_id": "",
+            "binding:vif_type": "unbound",
+            "status": "DOWN",
+            "revision_number": 1,
+            "created_at": f"{number:08}",
+            **values,
+        }
+        self.ports[port["id"]] = port
+        return port
+
+    def _port(self, port_id: str) -> Json:
+        if port_id not in self.ports:
+            raise Refusal(404, "PortNotFound")
+        return self.ports[port_id]
+
+    def _update(self, port_id: str, values: Json, if_match: str) -> Json:
+        port = self._port(port_id)
+        if if_match and if_match != f"revision_number={port['revision_number']}":
+            raise Refusal(412, "RevisionNumberConstraintFailed")
+        port.update(values)
+        port["revision_number"] += 1
+        host = port["binding:host_id"]
+        failed = host in self.unbindable
+        port["binding:vif_type"] = "binding_failed" if failed else "ovs" if host else "unbound"
+        port["status"] = "ACTIVE" if host and not failed else "DOWN"
+        return port
+
+
+def _network() -> Json:
+    return {
+        "id": NETWORK,
+        "name": "stage",
+        "subnets": [_SUBNET],
+        "admin_state_up": True,
+        "shared": True,
+        "router:external": False,
+    }
+
+
+def _matches(port: Json, query: list[tuple[str, str]]) -> bool:
+    """Values of one filter are alternatives."""
+    wanted: dict[str, set[str]] = {}
+    for name, value in query:
+        wanted.setdefault(name, set()).add(value)
+    return all(port.get(name) in values for name, values in wanted.items())
+
+
+@contextmanager
+def serving(neutron: StageNeutron) -> Iterator[int]:
+    """The port that it is served on."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def handle_any(self) -> None:
+            body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            status, told = neutron.answer(
+                self.headers.get(_WHO, ""),
+                self.command,
+                self.path,
+                json.loads(body) if body else {},
+                self.headers.get("If-Match", ""),
+            )
+            content = json.dumps(told).encode() if status != 204 else b""
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            if status != 204:
+                self.send_header("Content-Length", str(len(content)))
+            self.end_headers()
+            self.wfile.write(content)
+
+        do_GET = do_POST = do_PUT = do_DELETE = handle_any  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:
+            """The test shows what it did."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def network_at(port: int, who: str, timeout: float = 10.0) -> NeutronNetwork:
+    """What somebody has who was given credentials."""
+    endpoint = f"http://127.0.0.1:{port}/v2.0"
+    session = Session(auth=NoAuth(endpoint=endpoint), timeout=timeout, additional_headers={_WHO: who})
+    return NeutronNetwork(NeutronLink(Adapter(session, endpoint_override=endpoint)))
