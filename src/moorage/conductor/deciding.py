@@ -35,7 +35,7 @@ from moorage.scheduler.select import Choice, Decision, Selector
 from moorage.scheduler.server_group import ServerGroup
 from moorage.scheduler.settings import Settings
 from moorage.scheduler.story import sentence
-from moorage.scheduler.trace import Emptiness, NearMiss, Trace, excluded_by_aggregates
+from moorage.scheduler.trace import Attempt, Emptiness, NearMiss, Trace, excluded_by_aggregates
 
 Query = tuple[tuple[str, str], ...]
 WIDENING = 8
@@ -78,6 +78,12 @@ class Seat:
     choices: list[Choice] = field(default_factory=list)
     """What is left to try, best first."""
     refusal: NoHost | None = None
+    disputed: bool = False
+    """Somebody else has claimed for this server."""
+    host: HostState | None = None
+    """Where it goes, once that is claimed."""
+    attempts: list[Attempt] = field(default_factory=list)
+    """What came of the choices so far, those of earlier decisions too."""
 
     @classmethod
     def of_move(
@@ -106,7 +112,8 @@ class Seat:
         """The record of the decision, also of one that could not be made."""
         if self.decision is not None:
             return self.decision.trace
-        return Trace(self.server["uuid"], [], problem=self.refusal.sentence if self.refusal else "")
+        problem = self.refusal.sentence if self.refusal else ""
+        return Trace(self.server["uuid"], [], problem=problem, attempts=self.attempts)
 
 
 class Pass:
@@ -262,6 +269,7 @@ class Decider:
         """False if a wider question may find a host where this one did not."""
         assert seat.request is not None
         seat.decision = self._selector.select(seat.request, found, this.board, seat.query)
+        seat.decision.trace.attempts = seat.attempts
         if seat.decision.cut_off and not seat.targeted:
             return False
         seat.choices = list(seat.decision.choices)

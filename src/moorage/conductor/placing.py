@@ -1,6 +1,7 @@
 """Placing: hosts for a batch of servers, with their claims made.
 
 What was decided for a batch is claimed together; a claim that is refused goes to the server's next choice.
+Who has lost all choices to others is decided anew, since there may be room elsewhere.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
 
+_MOST_ROUNDS = 5
+"""In each round somebody gets what all of them wanted, so few are left for the last."""
+
 Placed = dict[str, Any]
 """Where a server goes: host, node, node_uuid, zone, cell, and which providers serve it."""
 
@@ -44,14 +48,11 @@ class Disputed:
 
 
 class Placer:
-    def __init__(
-        self, decider: Decider, hosts: Hosts, placement: PlacementClient, *, max_attempts: int
-    ) -> None:
+    def __init__(self, decider: Decider, hosts: Hosts, placement: PlacementClient) -> None:
         self._decider = decider
         self._hosts = hosts
         self._placement = placement
         self._both_ends = BothEnds(placement)
-        self._max_attempts = max_attempts
 
     def has_heir(self, host: str) -> bool:
         """Whether some other host is about to take over from this one, which is down."""
@@ -91,42 +92,39 @@ class Placer:
         return seats
 
     def _place(self, batch: Sequence[Work], seats: Sequence[Seat]) -> list[Placed | NoHost | Disputed]:
-        this = self._decider.decide(seats)
-        disputed = self._claim([seat for seat in seats if seat.refusal is None], this)
+        left = list(seats)
+        for _ in range(_MOST_ROUNDS):
+            this = self._decider.decide(left)
+            left = self._claim([seat for seat in left if seat.refusal is None], this)
+            if not left:
+                break
+        for seat in left:
+            self._decider.none_left(seat, this)
         outcomes: list[Placed | NoHost | Disputed] = []
         for work, seat in zip(batch, seats, strict=True):
-            if work.operation.server_uuid in disputed:
+            if seat.disputed:
                 outcomes.append(Disputed())
                 continue
             DECISIONS.labels("placed" if seat.refusal is None else "no_host").inc()
             work.write_together(_write_traces, _trace_row(work, seat))
-            outcomes.append(_placed(seat, this.board) if seat.refusal is None else seat.refusal)
+            outcomes.append(seat.refusal or _placed(seat))
         return outcomes
 
-    def _claim(self, seats: list[Seat], this: Pass) -> set[str]:
-        """Claim the first choice of each; whoever is refused goes on to its next. Servers in dispute."""
-        disputed: set[str] = set()
-        for _ in range(self._max_attempts + 1):
-            if not seats:
-                break
-            refusals = self._submit(seats)
-            refused = []
-            for seat, refusal in zip(seats, refusals, strict=True):
+    def _claim(self, seats: Sequence[Seat], this: Pass) -> list[Seat]:
+        """Claim the first choice of each; whoever is refused goes on to its next. Those who lost them all."""
+        lost: list[Seat] = []
+        while seats:
+            refused: list[Seat] = []
+            for seat, refusal in zip(seats, self._submit(seats), strict=True):
                 if refusal is None:
-                    place = seat.choices[0].place
-                    seat.trace.chosen = place
-                    seat.trace.attempts.append(Attempt(place, "claim", "done"))
-                    continue
-                if "consumer generation conflict" in refusal.detail:
-                    disputed.add(seat.server["uuid"])
-                    continue
-                self._refused(seat, refusal, this)
-                if seat.refusal is None:
-                    refused.append(seat)
+                    _take(seat, this.board)
+                elif "consumer generation conflict" in refusal.detail:
+                    seat.disputed = True
+                else:
+                    _go_on(seat, refusal, this.board)
+                    (refused if seat.choices else lost).append(seat)
             seats = refused
-        for seat in seats:
-            self._decider.none_left(seat, this)
-        return disputed
+        return lost
 
     def _submit(self, seats: Sequence[Seat]) -> list[PlacementRefusedError | None]:
         """New servers all in one go; a move is about two consumers, and comes true for both or not at all."""
@@ -139,28 +137,34 @@ class Placer:
             for seat in seats
         ]
 
-    def _refused(self, seat: Seat, refusal: PlacementRefusedError, this: Pass) -> None:
-        assert seat.request is not None
-        choice = seat.choices[0]
-        seat.trace.attempts.append(Attempt(choice.place, "claim", "refused", refusal.detail))
-        this.board.give_back(seat.request, choice.place.node_uuid, choice.allocations)
-        seat.choices.pop(0)
-        if not seat.choices:
-            self._decider.none_left(seat, this)
-            return
-        this.board.take(seat.request, seat.choices[0].place.node_uuid, seat.choices[0].allocations)
+
+def _take(seat: Seat, board: Board) -> None:
+    """The claim of its first choice was written."""
+    place = seat.choices[0].place
+    seat.trace.chosen = place
+    seat.attempts.append(Attempt(place, "claim", "done"))
+    seat.host = board.hosts[place.node_uuid]
 
 
-def _placed(seat: Seat, board: Board) -> Placed:
-    choice = seat.choices[0]
-    host = board.hosts[choice.place.node_uuid]
+def _go_on(seat: Seat, refusal: PlacementRefusedError, board: Board) -> None:
+    """The claim of its first choice was refused."""
+    assert seat.request is not None
+    choice = seat.choices.pop(0)
+    seat.attempts.append(Attempt(choice.place, "claim", "refused", refusal.detail))
+    board.give_back(seat.request, choice.place.node_uuid, choice.allocations)
+    if seat.choices:
+        board.take(seat.request, seat.choices[0].place.node_uuid, seat.choices[0].allocations)
+
+
+def _placed(seat: Seat) -> Placed:
+    assert seat.host is not None
     return {
-        "host": host.host,
-        "node": host.node,
-        "node_uuid": host.node_uuid,
-        "zone": host.zone,
-        "cell": host.cell,
-        "mappings": choice.mappings,
+        "host": seat.host.host,
+        "node": seat.host.node,
+        "node_uuid": seat.host.node_uuid,
+        "zone": seat.host.zone,
+        "cell": seat.host.cell,
+        "mappings": seat.choices[0].mappings,
     }
 
 

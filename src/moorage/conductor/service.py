@@ -106,7 +106,7 @@ class ConductorService:
         aggregates, zone = KnownAggregates(database), settings.default_zone
         hosts = Hosts(database, aggregates, down_after=settings.service_down_time, default_zone=zone)
         decider = Decider(database, hosts, aggregates, placement, settings.scheduler, default_zone=zone)
-        self._placer = Placer(decider, hosts, placement, max_attempts=settings.scheduler.max_attempts)
+        self._placer = Placer(decider, hosts, placement)
         agents = Agents(bus, settings.ask_again_seconds)
         self._duties = PortDuties(database, network, settings.service_down_time)
         build = Build(
