@@ -71,7 +71,9 @@ def resize(ask: Ask, flavor: Flavor, bounds: Bounds, disk_config: str | None = N
     if disk_config is not None:
         request = {**server.request, "disk_config": disk_config}
         servers.update(ask.connection, server.id, request=request)
-    begun = _begin(ask, Kind.RESIZE, new_flavor=wanted, new_flavor_id=flavor.id, reserved=reserved)
+    begun = _begin(
+        ask, Kind.RESIZE, Status.PRE_MIGRATING, new_flavor=wanted, new_flavor_id=flavor.id, reserved=reserved
+    )
     move = Move.from_migration(begun, zone=server.availability_zone)
     _start(ask, "resize", "cold_move", TaskState.RESIZE_PREP, move)
 
@@ -85,7 +87,7 @@ def migrate(ask: Ask, host: str | None) -> None:
         _require_agent(ask, host)
         if host == server.host:
             raise ComputeError("Cannot migrate to the host where the server exists.")
-    begun = _begin(ask, Kind.MIGRATION, dest_host=host)
+    begun = _begin(ask, Kind.MIGRATION, Status.PRE_MIGRATING, dest_host=host)
     move = Move.from_migration(begun, zone=server.availability_zone, target=host)
     _start(ask, "migrate", "cold_move", TaskState.RESIZE_PREP, move)
 
@@ -104,7 +106,7 @@ def live_migrate(ask: Ask, host: str | None) -> None:
     """To another host, while it runs."""
     server = ask.server
     require_live(ask, host)
-    begun = _begin(ask, Kind.LIVE, dest_host=host)
+    begun = _begin(ask, Kind.LIVE, Status.QUEUED, dest_host=host)
     move = Move.from_migration(begun, zone=server.availability_zone, target=host)
     _start(ask, "live-migration", "live_migrate", TaskState.MIGRATING, move)
 
@@ -159,7 +161,7 @@ def _require_room_for_image(server: Server, flavor: Flavor) -> None:
         raise ComputeError("Flavor's disk is smaller than the minimum size specified in image metadata.")
 
 
-def _begin(ask: Ask, kind: Kind, status: Status = Status.QUEUED, **more: Any) -> Migration:
+def _begin(ask: Ask, kind: Kind, status: Status, **more: Any) -> Migration:
     server = ask.server
     if server.host is None or server.node_uuid is None:
         raise ServerNotReady(server.uuid)

@@ -14,6 +14,8 @@ from moorage.conductor.operations.moving import Moving
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 
+_EVENT = "compute_confirm_resize"
+
 
 class ConfirmResize(Moving):
     def steps(self) -> dict[str, Step]:
@@ -26,28 +28,8 @@ class ConfirmResize(Moving):
             self.record(work, Status.CONFIRMING)
             work.advance("leave")
 
-    def leave(self, batch: Sequence[Work]) -> None:
-        """A source that is down cleans up by itself when it comes back."""
-        self.ask(
-            batch,
-            "destroy",
-            then="left",
-            end=lambda work: Move.of(work).source,
-            down=lambda work: work.advance("release"),
-        )
-
-    def left(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, "leave", Move.of(work).source):
-                    work.advance("release")
-            elif result["ok"]:
-                work.advance("release")
-            elif work.operation.tries < 5:
-                work.try_again("leave", 2.0)
-            else:
-                self.give_up(work, result["error"])
+    def not_left(self, work: Work, error: str) -> None:
+        self.give_up(work, f"the host that it came from could not remove it: {error}")
 
     def release(self, batch: Sequence[Work]) -> None:
         for work in batch:
@@ -58,7 +40,7 @@ class ConfirmResize(Moving):
                 "task_state": None,
             }
             self.record(work, Status.CONFIRMED)
-            self.note(work, "compute_confirm_resize", host=Move.of(work).source.host)
+            self.note(work, _EVENT, host=Move.of(work).source.host)
             work.finish()
 
     def give_up(self, work: Work, error: str) -> None:
@@ -66,4 +48,5 @@ class ConfirmResize(Moving):
         work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
         work.writes = []
         self.record(work, Status.FINISHED)
+        self.note(work, _EVENT, error, host=Move.of(work).source.host)
         work.fail(error)

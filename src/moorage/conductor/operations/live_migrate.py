@@ -164,27 +164,7 @@ class LiveMigrate(Moving):
             else:
                 self.stay(work, "take_over", result["error"])
 
-    # ------------------------------------------------------------ the source forgets it
-
-    def leave(self, batch: Sequence[Work]) -> None:
-        self.ask(
-            batch,
-            "destroy",
-            then="left",
-            end=lambda work: Move.of(work).source,
-            down=lambda work: work.advance("release"),
-        )
-
-    def left(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, "leave", Move.of(work).source):
-                    work.advance("release")
-            elif not result["ok"] and work.operation.tries < 5:
-                work.try_again("leave", 2.0)
-            else:  # what a source can't destroy is a stray from now on, and found as one
-                work.advance("release")
+    # ------------------------------------------------------------ the source has forgotten it
 
     def release(self, batch: Sequence[Work]) -> None:
         for work in batch:

@@ -215,10 +215,16 @@ class Moving:
             if result is None:
                 if not self.no_answer(work, "clean", destination(work)):
                     work.advance("retreat")
-            elif not result["ok"] and work.operation.tries < _MOST_CLEANINGS:
+            elif result["ok"]:
+                work.advance("retreat")
+            elif work.operation.tries < _MOST_CLEANINGS:
                 work.try_again("clean", _CLEAN_AGAIN_SECONDS)
             else:
-                work.advance("retreat")
+                self.not_cleaned(work, result["error"])
+
+    def not_cleaned(self, work: Work, error: str) -> None:
+        """It did not run there, and what is left of it is a stray from now on, and found as one."""
+        work.advance("retreat")
 
     def retreat(self, batch: Sequence[Work]) -> None:
         """Everything is the source's again."""
@@ -283,6 +289,35 @@ class Moving:
         """The migration stays active: what it holds at either end is left for a delete, or a reset."""
         work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
         work.fail(error)
+
+    # ------------------------------------------------------------ leaving the source for good
+
+    def leave(self, batch: Sequence[Work]) -> None:
+        """A source that is down cleans up by itself when it comes back."""
+        self.ask(
+            batch,
+            "destroy",
+            then="left",
+            end=lambda work: Move.of(work).source,
+            down=lambda work: work.advance("release"),
+        )
+
+    def left(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, "leave", Move.of(work).source):
+                    work.advance("release")
+            elif result["ok"]:
+                work.advance("release")
+            elif work.operation.tries < _MOST_CLEANINGS:
+                work.try_again("leave", _CLEAN_AGAIN_SECONDS)
+            else:
+                self.not_left(work, result["error"])
+
+    def not_left(self, work: Work, error: str) -> None:
+        """It runs at its destination; what the source still has is a stray from now on, and found as one."""
+        work.advance("release")
 
     # ------------------------------------------------------------ what is written down
 

@@ -42,6 +42,10 @@ class RevertResize(Moving):
             work.data["last_error"] = ""
             work.advance("clean")
 
+    def not_cleaned(self, work: Work, error: str) -> None:
+        """It may still run there, so it must not be started where it came from."""
+        self.give_up(work, f"its host could not remove it: {error}")
+
     def stopped_at_source(self, work: Work) -> bool:
         return True
 
@@ -63,10 +67,11 @@ class RevertResize(Moving):
 
     def give_up(self, work: Work, error: str) -> None:
         """Before anything was destroyed it can be asked again; later an administrator has to look."""
-        if work.operation.step == "begin":
+        if work.operation.step in ("begin", "cleaned"):
             work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
             work.writes = [partial(_free_quota, work.server["project_id"], Move.of(work))]
             self.record(work, Status.FINISHED)
+            self.note(work, "compute_revert_resize", error, host=work.server["host"])
             work.fail(error)
         else:
             super().give_up(work, error)
