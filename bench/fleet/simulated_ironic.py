@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import uuid
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -16,11 +17,12 @@ from cheroot import wsgi
 
 VERSION = "1.82"
 _NAMESPACE = uuid.UUID("4b0c2a6e-0c0e-4a8e-9f1d-5d8f5f8d3c11")
+_ENROLLED = datetime(2026, 1, 1, tzinfo=UTC)
 Reply = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class SimulatedIronic:
-    """Every node is encoded once; a page is a slice."""
+    """Every node is encoded once; a page is a slice. Each changed a second after the one before it."""
 
     def __init__(self, count: int) -> None:
         uuids = [str(uuid.uuid5(_NAMESPACE, str(number))) for number in range(count)]
@@ -32,10 +34,8 @@ class SimulatedIronic:
         if path == "/v1":
             body = b"{}"
         elif path == "/v1/nodes":
-            marker = query.get("marker")
-            first = self._place[marker[0]] + 1 if marker else 0
-            page = self._nodes[first : first + int(query.get("limit", ["1000"])[0])]
-            body = b'{"nodes":[' + b",".join([] if "instance_uuid" in query else page) + b"]}"
+            page = [] if "instance_uuid" in query else self._page(query)
+            body = b'{"nodes":[' + b",".join(page) + b"]}"
         else:
             body = self._nodes[self._place[path.rpartition("/")[2]]]
         headers = {
@@ -45,6 +45,14 @@ class SimulatedIronic:
         }
         start("200 OK", list(headers.items()))
         return [body]
+
+    def _page(self, query: dict[str, list[str]]) -> list[bytes]:
+        limit, marker = int(query.get("limit", ["1000"])[0]), query.get("marker")
+        if query.get("sort_dir") == ["desc"]:
+            last = self._place[marker[0]] if marker else len(self._nodes)
+            return self._nodes[max(0, last - limit) : last][::-1]
+        first = self._place[marker[0]] + 1 if marker else 0
+        return self._nodes[first : first + limit]
 
 
 def _node(found: str, number: int) -> dict[str, Any]:
@@ -60,6 +68,7 @@ def _node(found: str, number: int) -> dict[str, Any]:
         "instance_uuid": None,
         "conductor_group": "",
         "shard": None,
+        "updated_at": (_ENROLLED + timedelta(seconds=number)).isoformat(),
         "properties": {"cpus": 16, "memory_mb": 65536, "local_gb": 480, "cpu_arch": "x86_64"},
     }
 

@@ -10,7 +10,7 @@ import logging
 import random
 import threading
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -33,6 +33,18 @@ class Word(msgspec.Struct, frozen=True):
     all: bool = False
     traits: dict[str, list[str]] = {}
     """What earlier owners of nodes told Placement of, and we may have to take away again."""
+
+
+class _Basis(NamedTuple):
+    """What a proposal follows from."""
+
+    eligible: Mapping[str, SharedNode]
+    members: tuple[str, ...]
+    revision: int
+
+    def is_same(self, other: _Basis | None) -> bool:
+        """The same nodes if it is the same object: to compare 100,000 of them is what this is to save."""
+        return other is not None and self.eligible is other.eligible and self[1:] == other[1:]
 
 
 class Ownership:
@@ -58,6 +70,10 @@ class Ownership:
         self._listed = False
         """Whether the driver has looked at what we serve."""
         self._tally_due = False
+        self._revision = 0
+        """Grows when what we own, or what conductors know of it, becomes something else."""
+        self._at_rest: _Basis | None = None
+        """From what it followed that we have all that we want; None if we don't."""
 
     def meet(self, members: list[str]) -> bool:
         """These hosts share the nodes from now on; whether that is news."""
@@ -89,15 +105,22 @@ class Ownership:
         """The same for what was seen last: when a peer dies, nobody waits for a look at 100,000 nodes."""
         if not self.members or not self._listed:
             return []
-        eligible = self._driver.eligible()
-        mine = self._driver.share(self._host, self.members) & eligible.keys()
+        basis = _Basis(self._driver.eligible(), self.members, self._revision)
         with self._lock:
             owned = dict(self._epochs)
-        strangers = {uuid: self._driver.fate(uuid) for uuid in self._not_listed(owned, eligible)}
+        strangers = {uuid: self._driver.fate(uuid) for uuid in self._not_listed(owned, basis.eligible)}
         gone = [uuid for uuid, shared in strangers.items() if shared is None]
         leaving = [uuid for uuid, shared in strangers.items() if shared is not None and shared.free]
-        leaving += [uuid for uuid in owned if uuid in eligible and uuid not in mine and eligible[uuid].free]
+        if gone or leaving or not basis.is_same(self._at_rest):
+            self._change(basis, gone, leaving)
+        return gone
+
+    def _change(self, basis: _Basis, gone: list[str], leaving: list[str]) -> None:
+        eligible = basis.eligible
+        mine = self._driver.share(self._host, basis.members) & eligible.keys()
         with self._lock:
+            others = self._epochs.keys() & (eligible.keys() - mine)
+            leaving = [*leaving, *(uuid for uuid in others if eligible[uuid].free)]
             self._wanted = self._wishes(mine, eligible)
             for uuid in self._epochs.keys() & gone:
                 self._give_up(uuid)
@@ -105,7 +128,7 @@ class Ownership:
                 self._released[uuid] = self._give_up(uuid)
             self._gone |= set(gone)
             self._keep()
-        return gone
+            self._at_rest = None if self._wanted else basis
 
     def bid(self) -> Bid | None:
         """What is to be said now; there may be more to say, see `has_more`."""
@@ -142,6 +165,7 @@ class Ownership:
         with self._lock:
             self._everything = True
             self._told.clear()
+            self._revision += 1
 
     def learn(self, word: Word) -> None:
         with self._lock:
@@ -160,6 +184,7 @@ class Ownership:
                     self._newest[uuid] = epoch
                     self._epochs.pop(uuid, None)
             lost, won = before - self._epochs.keys(), self._epochs.keys() - before
+            self._revision += 1
             for uuid in lost:
                 self._told.pop(uuid, None)
             # A conductor that did not know yet what another one had granted would look just like this.
@@ -175,7 +200,7 @@ class Ownership:
 
     def _not_listed(self, owned: Mapping[str, int], eligible: Mapping[str, SharedNode]) -> list[str]:
         """Others each time, if there are many: some of them may stay for ever, because they carry servers."""
-        found = [uuid for uuid in owned if uuid not in eligible]
+        found = list(owned.keys() - eligible.keys())
         return random.sample(found, min(len(found), _MOST_QUESTIONS))
 
     def _wishes(self, mine: set[str], eligible: Mapping[str, SharedNode]) -> dict[str, NodeFacts]:
@@ -190,6 +215,7 @@ class Ownership:
 
     def _give_up(self, uuid: str) -> int:
         """The epoch at which it was ours; whoever grants it anew has to name a later one."""
+        self._revision += 1
         epoch = self._epochs.pop(uuid)
         self._newest[uuid] = epoch + 1
         self._told.pop(uuid, None)

@@ -136,15 +136,6 @@ class Driver(Protocol):
     def hurry_live_migration(self, server_uuid: str) -> None:
         """A `live_migrate` that is at work ends soon, even if the server has to pause for it."""
 
-    def servers(self) -> dict[str, int]:
-        """Power states of the servers that are here, by UUID."""
-
-    def progress(self) -> dict[str, int]:
-        """How far calls have come that may be at work for long, in percent, by server."""
-
-    def close(self) -> None:
-        """The agent ends: calls that are still at work end soon."""
-
     def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
         """Give the server one more port, as in `ServerSpec.network`. Has it already: nothing happens.
 
@@ -153,6 +144,15 @@ class Driver(Protocol):
 
     def detach_interface(self, server_uuid: str, node_uuid: str, port_id: str) -> None:
         """Take a port from the server. Has none such: nothing happens."""
+
+    def servers(self) -> dict[str, int]:
+        """Power states of the servers that are here, by UUID."""
+
+    def progress(self) -> dict[str, int]:
+        """How far calls have come that may be at work for long, in percent, by server."""
+
+    def close(self) -> None:
+        """The agent ends: calls that are still at work end soon."""
 
 
 class SharedNode(msgspec.Struct, frozen=True):
@@ -174,7 +174,7 @@ class SharedNodes(Protocol):
         """Which nodes it serves, and with whom: hosts that say the same are peers."""
 
     def eligible(self) -> Mapping[str, SharedNode]:
-        """The nodes that it serves, by UUID, whoever owns them."""
+        """The nodes that it serves, by UUID, whoever owns them; the same object until something changes."""
 
     def share(self, host: str, members: Sequence[str]) -> set[str]:
         """Those of the eligible nodes that this host should own among these."""

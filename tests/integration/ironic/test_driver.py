@@ -113,6 +113,51 @@ def test_only_the_partition_is_listed_on_every_page(metal: Nodes) -> None:
     assert set(named(owning(port, Partition()))) == {"a-1", "a-2", "a-3", "b-1"}
 
 
+def test_between_two_listings_only_changes_are_asked_for(metal: Nodes, proxy: FaultyProxy) -> None:
+    """Each kind of change that matters, made by somebody else, and nothing that did not change."""
+    driver = owning(proxy.port, Partition("a"))
+    node, leaver = metal.enrol("new", "a"), metal.enrol("leaver", "a")
+    seen: list[tuple[object, ...]] = []
+
+    def look() -> None:
+        del proxy.requests[:]
+        driver.look()
+        record = driver.fleet.listed()[node]
+        seen.append((record.traits, record.power_state, record.maintenance, record.resource_class))
+        assert all("sort_key=updated_at" in path for _, path in proxy.requests), proxy.requests
+
+    look()
+    metal.ask("PUT", f"nodes/{node}/traits", {"traits": ["CUSTOM_NEW"]})
+    look()
+    metal.ask("PUT", f"nodes/{node}/states/power", {"target": "power on"})
+    wait_until(lambda: metal.show(node)["power_state"] == "power on", "the power", 30)
+    look()
+    metal.change(node, maintenance=True, resource_class="silver")
+    look()
+    assert seen == [
+        ([], "power off", False, "gold"),
+        (["CUSTOM_NEW"], "power off", False, "gold"),
+        (["CUSTOM_NEW"], "power on", False, "gold"),
+        (["CUSTOM_NEW"], "power on", True, "silver"),
+    ]
+    eligible = driver.eligible()
+    look()
+    assert driver.eligible() is eligible, "nothing has changed"
+    metal.change(leaver, conductor_group="b")
+    look()
+    assert leaver not in driver.eligible()
+    everything = IronicDriver(client(proxy.port), Partition("a"), IronicSettings(full_listing_interval=0))
+    everything.look()
+    assert everything.fleet.listed() == driver.fleet.listed()
+    for uuid in (node, leaver):
+        metal.provision(uuid, "manage", "manageable")
+        metal.ask("DELETE", f"nodes/{uuid}")
+    del proxy.requests[:]
+    everything.look()
+    assert not any("sort_key" in path for _, path in proxy.requests)
+    assert not {node, leaver} & everything.fleet.listed().keys()
+
+
 def test_only_a_node_that_ironic_does_not_have_is_gone(metal: Nodes, driver: IronicDriver) -> None:
     node = metal.enrol("nameless", "a")
     metal.ask("PATCH", f"nodes/{node}", [{"op": "remove", "path": "/resource_class"}])

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
@@ -34,6 +35,8 @@ FILTERS = {"conductor_group": (1, 46), "shard": (1, 82)}
 """By what nodes can be listed, each with the version that knows it."""
 RESERVATIONS = (1, 52)
 """The version from which nodes can be reserved."""
+SORTED_DETAIL = (1, 43)
+"""The version from which a listing tells all of its nodes, the time of their last change included."""
 PAGE = 1000
 _TIMEOUT = 60.0
 _TRANSIENT = re.compile(r"is locked|state transition|Unable to establish connection", re.IGNORECASE)
@@ -66,7 +69,22 @@ class _Reservations(msgspec.Struct):
     allocations: list[ReservationRecord]
 
 
+class _Time(msgspec.Struct):
+    updated_at: datetime | None = None
+
+
+class _Times(msgspec.Struct):
+    nodes: list[_Time]
+
+
+class Change(NamedTuple):
+    record: NodeRecord
+    at: datetime | None
+    """None if nothing has changed since the node was enrolled."""
+
+
 _PAGE = msgspec.json.Decoder(_Page)
+_TIMES = msgspec.json.Decoder(_Times)
 _RESERVATIONS = msgspec.json.Decoder(_Reservations)
 _RESERVATION = msgspec.json.Decoder(ReservationRecord)
 _NODE = msgspec.json.Decoder(NodeRecord)
@@ -103,6 +121,19 @@ class IronicClient:
             if not page:
                 return
             yield page
+            query["marker"] = page[-1].uuid
+
+    def newest_changes(self, limit: int) -> Iterator[list[Change]]:
+        """All nodes, the one that changed last first, so many a page; read no more of them than you need."""
+        query = {"detail": "true", "sort_key": "updated_at", "sort_dir": "desc", "limit": str(limit)}
+        while True:
+            answer = self._ask("GET", f"/v1/nodes?{urlencode(query)}")
+            page, times = _PAGE.decode(answer).nodes, _TIMES.decode(answer).nodes
+            if not page:
+                return
+            yield [
+                Change(record.as_listed(), time.updated_at) for record, time in zip(page, times, strict=True)
+            ]
             query["marker"] = page[-1].uuid
 
     def node(self, uuid: str) -> NodeRecord | None:

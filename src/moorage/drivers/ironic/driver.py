@@ -27,6 +27,7 @@ from moorage.drivers.contract import (
 from moorage.drivers.ironic import deployment, inventory
 from moorage.drivers.ironic.client import FILTERS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.fleet import Fleet
+from moorage.drivers.ironic.listing import Listing
 from moorage.drivers.ironic.partition import Partition, share
 from moorage.drivers.ironic.record import (
     ACTIVE,
@@ -46,6 +47,7 @@ from moorage.drivers.ironic.settings import IronicSettings
 
 LOG = logging.getLogger(__name__)
 
+Records = Mapping[str, NodeRecord]
 Step = Callable[[NodeRecord], bool]
 """Does the next thing to a node; True once nothing is left to do."""
 
@@ -66,15 +68,17 @@ class IronicDriver:
         self.partition = partition
         """May be replaced at any time; the next look goes by it."""
         self.fleet = Fleet()
+        self._listing = Listing(client, self.fleet, self._settings.full_listing_interval)
+        self._eligible: tuple[Records, dict[str, SharedNode]] = ({}, {})
+        self._servers: tuple[Records, dict[str, int]] = ({}, {})
 
     def look(self) -> None:
-        partition, began = self.partition, time.monotonic()
+        partition = self.partition
         try:
             self.check(partition)
-            listed = [record for page in self._client.pages(partition.filters()) for record in page]
+            self._listing.look(partition)
         except IronicError as error:
             raise DriverError(str(error)) from error
-        self.fleet.replace(listed, began)
 
     def check(self, partition: Partition) -> None:
         """Without a filter that Ironic knows, everything would be listed: that must never happen."""
@@ -88,10 +92,14 @@ class IronicDriver:
 
     def eligible(self) -> dict[str, SharedNode]:
         listed = self.fleet.listed()
-        known = self._descriptions.copy()  # others may add to it meanwhile
-        self._descriptions = {uuid: one for uuid, one in known.items() if uuid in listed}
-        found = {uuid: self._described(record) for uuid, record in listed.items()}
-        return {uuid: shared for uuid, shared in found.items() if shared is not None}
+        known, eligible = self._eligible
+        if known is not listed:
+            before = self._descriptions.copy()  # others may add to it meanwhile
+            self._descriptions = {uuid: one for uuid, one in before.items() if uuid in listed}
+            found = {uuid: self._described(record) for uuid, record in listed.items()}
+            eligible = {uuid: shared for uuid, shared in found.items() if shared is not None}
+            self._eligible = (listed, eligible)
+        return eligible
 
     def _described(self, record: NodeRecord) -> SharedNode | None:
         """Made once for a record: most nodes of a large fleet are the same at every look."""
@@ -122,11 +130,16 @@ class IronicDriver:
         return [shared.node for shared in found if shared is not None]
 
     def servers(self) -> dict[str, int]:
-        return {
-            record.instance_uuid: _power(record)
-            for record in self.fleet.owned().values()
-            if record.instance_uuid is not None and record.state not in UNUSED_STATES
-        }
+        owned = self.fleet.owned()
+        known, found = self._servers
+        if known is not owned:
+            found = {
+                record.instance_uuid: _power(record)
+                for record in owned.values()
+                if record.instance_uuid is not None and record.state not in UNUSED_STATES
+            }
+            self._servers = (owned, found)
+        return found
 
     def progress(self) -> dict[str, int]:
         return dict(self._progress)

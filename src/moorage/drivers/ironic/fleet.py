@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from moorage.drivers.ironic.record import NodeRecord
+
+Records = Mapping[str, NodeRecord]
 
 
 class Fleet:
@@ -20,41 +22,73 @@ class Fleet:
         self._listed: frozenset[str] = frozenset()
         self._owned: frozenset[str] | None = None
         self._closed = False
+        self._views: dict[str, Records] = {}
+        """What was last answered, as long as it holds: others see by it whether there is anything new."""
 
     def replace(self, records: Iterable[NodeRecord], began: float) -> None:
         """The whole partition, as of `began`. Own nodes that are missing stay: a listing is no proof."""
         found = {record.uuid: record for record in records}
         with self._changed:
+            listed = frozenset(found)
             for uuid, known in self._records.items():
                 if found.get(uuid) == known:
                     found[uuid] = known  # the same object: what was derived from it still holds
             newer = {uuid for uuid, when in self._seen_at.items() if when > began}
             stay = newer | {uuid for uuid in self._owned or () if uuid not in found}
-            self._records = found | {uuid: self._records[uuid] for uuid in stay if uuid in self._records}
+            known_now = found | {uuid: self._records[uuid] for uuid in stay if uuid in self._records}
             self._seen_at = {uuid: self._seen_at[uuid] for uuid in newer}
-            self._listed = frozenset(found)
+            if listed != self._listed or not _same(known_now, self._records):
+                self._records, self._listed = known_now, listed
+                self._views.clear()
+
+    def update(self, stay: Iterable[NodeRecord], left: Iterable[NodeRecord], began: float) -> None:
+        """What has changed in the partition, or is not in it any more, as of `began`."""
+        with self._changed:
+            newer = {uuid: when for uuid, when in self._seen_at.items() if when > began}
+            self._seen_at = newer
+            here = {record.uuid: record for record in stay}
+            gone = {record.uuid: record for record in left if record.uuid in self._records}
+            changed = {
+                uuid: record
+                for uuid, record in (here | gone).items()
+                if uuid not in newer and self._records.get(uuid) != record
+            }
+            listed = (self._listed | here.keys()) - gone.keys()
+            if changed or listed != self._listed:
+                self._records |= changed
+                for uuid in gone.keys() - (self._owned or frozenset()):
+                    del self._records[uuid]
+                self._listed = listed
+                self._views.clear()
 
     def put(self, record: NodeRecord) -> None:
         with self._changed:
-            self._records[record.uuid] = record
             self._seen_at[record.uuid] = time.monotonic()
+            if self._records.get(record.uuid) != record:
+                self._records[record.uuid] = record
+                self._views.clear()
 
     def drop(self, uuid: str) -> None:
         with self._changed:
-            self._records.pop(uuid, None)
+            if self._records.pop(uuid, None) is not None:
+                self._views.clear()
 
-    def listed(self) -> dict[str, NodeRecord]:
-        """The nodes of the partition."""
+    def listed(self) -> Records:
+        """The nodes of the partition; the same object until something changes."""
         with self._changed:
-            return {uuid: self._records[uuid] for uuid in self._listed if uuid in self._records}
+            return self._view("listed", self._listed)
 
-    def owned(self) -> dict[str, NodeRecord]:
+    def owned(self) -> Records:
+        """Likewise, those that are this host's."""
         with self._changed:
-            return {uuid: self._records[uuid] for uuid in self._owned or () if uuid in self._records}
+            return self._view("owned", self._owned or frozenset())
 
     def own(self, uuids: Iterable[str]) -> None:
+        owned = frozenset(uuids)
         with self._changed:
-            self._owned = frozenset(uuids)
+            if owned != self._owned:
+                self._owned = owned
+                self._views.pop("owned", None)
             self._changed.notify_all()
 
     def owns(self, uuid: str, patience: float) -> bool:
@@ -68,3 +102,13 @@ class Fleet:
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+
+    def _view(self, name: str, uuids: frozenset[str]) -> Records:
+        if name not in self._views:
+            self._views[name] = {uuid: self._records[uuid] for uuid in uuids if uuid in self._records}
+        return self._views[name]
+
+
+def _same(one: Records, other: Records) -> bool:
+    """Not only alike: the very same records."""
+    return len(one) == len(other) and all(other.get(uuid) is record for uuid, record in one.items())

@@ -47,6 +47,13 @@ OPTIONS: Options = {
             help="Who chooses the machine of a server.",
         ),
         cfg.FloatOpt(
+            "full_listing_interval",
+            default=600.0,
+            min=0.0,
+            help="Seconds after which all nodes are listed; looks in between ask only for what has changed. "
+            "0 to list all nodes at each look.",
+        ),
+        cfg.FloatOpt(
             "poll_interval",
             default=2.0,
             min=0.05,

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
+from moorage.drivers.ironic.record import NodeRecord
 
 SCHEDULER, RESERVATION = "scheduler", "reservation"
 """Who chooses a server's node: hosts that differ in this are no peers."""
@@ -52,6 +53,10 @@ class Partition:
         """For Ironic's own query, so that nothing else is ever listed."""
         named = {"conductor_group": self.key, "shard": self.shard}
         return {name: value for name, value in named.items() if value}
+
+    def has(self, record: NodeRecord) -> bool:
+        """The same question, asked of a node that we know."""
+        return self.key in ("", record.conductor_group) and self.shard in ("", record.shard)
 
     def facts(self) -> dict[str, Any]:
         """What an agent says of what it serves: its peers are found by it."""

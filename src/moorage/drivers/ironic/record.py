@@ -45,6 +45,17 @@ class NodeRecord(msgspec.Struct, frozen=True):
     provision_updated_at: str | None = None
     """When its provision state last became another: two looks that find the same saw nothing happen."""
 
+    def as_listed(self) -> NodeRecord:
+        """Without what a listing does not ask for: what two listings say can be compared."""
+        return msgspec.structs.replace(
+            self,
+            target_power_state=None,
+            last_error=None,
+            reservation=None,
+            instance_info={},
+            provision_updated_at=None,
+        )
+
     @property
     def state(self) -> str:
         """Old nodes say nothing where new ones say that they are available."""

@@ -14,6 +14,7 @@ class IronicSettings:
     deploy_timeout: float = 7200.0
     power_timeout: float = 300.0
     ownership_patience: float = 60.0
+    full_listing_interval: float = 600.0
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> IronicSettings:
@@ -23,4 +24,5 @@ class IronicSettings:
             retries=options.retries,
             deploy_timeout=options.deploy_timeout,
             power_timeout=options.power_timeout,
+            full_listing_interval=options.full_listing_interval,
         )
