@@ -34,6 +34,9 @@ BASICS = {
 class Yard:
     """What a test does to the cloud, as a user and as an auditor."""
 
+    make_cloud = Cloud
+    """What the cloud is made by."""
+
     def __init__(
         self, url: str, directory: Path, hosts: int, client: PlacementClient | None = None, **options: object
     ) -> None:
@@ -45,7 +48,7 @@ class Yard:
         self.placement.start()
         self.asked = Recorder(client or LocalPlacement(self.placement))
         self.client = self.asked.client
-        self.cloud = Cloud(self.conf, self.placement.database, self.client, directory, hosts)
+        self.cloud = self.make_cloud(self.conf, self.placement.database, self.client, directory, hosts)
         headers = {"x-auth-token": "admin", "openstack-api-version": "compute 2.96"}
         self.api = testing.TestClient(self.cloud.application(), headers=headers)
         self.cloud.start()
