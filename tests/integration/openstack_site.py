@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,9 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from openstack.connection import Connection
 
+from moorage.drivers.fake_servers import FakeServer
+from tests.integration.clouds import keystone_clouds
 from tests.integration.embedded import MOORAGE
+from tests.lab.client.openstack import order
 from tests.lab.openstack import service as openstack
 from tests.lab.openstack.service import OpenStack
 from tests.lab.openstack.settings import credentials
@@ -123,6 +128,21 @@ class Site:
 
     def ports_of(self, server: Any) -> list[Any]:
         return list(self.admin.network.ports(device_id=server.id))
+
+    def interfaces_on_host(self, server: Any) -> set[str]:
+        """The ports that the server has where it runs."""
+        host = self.admin.compute.get_server(server.id).compute_host
+        path = self.directory / "data" / "agents" / host / "fake-servers.sqlite"
+        with sqlite3.connect(path) as file:
+            rows = file.execute("SELECT server FROM servers WHERE uuid = ?", (server.id,)).fetchall()
+        ((encoded,),) = rows
+        return set(msgspec.msgpack.decode(encoded, type=FakeServer).interfaces)
+
+    def order(self, command: str) -> None:
+        """As the ordinary user does it with the official client."""
+        clouds = self.directory / "clouds.yaml"
+        clouds.write_text(keystone_clouds(self.lab.keystone, self.lab.demo))
+        order(clouds, self.lab.demo.name, "--os-compute-api-version", "2.96", *command.split())
 
     def addresses(self, server: Any) -> list[str]:
         return [address["addr"] for each in server.addresses.values() for address in each]

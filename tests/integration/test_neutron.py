@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any
 
 import pytest
-from openstack.exceptions import BadRequestException, ConflictException, ForbiddenException, HttpException
+from openstack.exceptions import (
+    BadRequestException,
+    ConflictException,
+    ForbiddenException,
+    HttpException,
+    NotFoundException,
+)
 
 from tests.integration import openstack_site
 from tests.integration.openstack_site import HOSTS, Site
@@ -53,7 +60,8 @@ def test_a_server_gets_a_port_that_is_bound_where_it_runs(site: Site, plain: Any
     assert port.binding_vif_type == "ovs"
     assert port.device_owner == "compute:nova"
     assert port.project_id == site.lab.demo.project_id
-    assert port.name == "web 1"
+    assert (port.name, port.dns_name) == ("web 1", "web")
+    assert sorted(port.tags) == ["moorage", f"moorage-server={server.id}"]
     (shown,) = server.addresses["plain"]
     assert shown["addr"] == port.fixed_ips[0]["ip_address"]
     assert shown["OS-EXT-IPS-MAC:mac_addr"] == port.mac_address
@@ -116,6 +124,88 @@ def test_a_brought_port_without_an_address_gets_one_of_the_segment_and_loses_it(
     site.delete(server)
     assert site.admin.network.get_port(before.id).fixed_ips == []
     site.demo.network.delete_port(before)
+
+
+# ---------------------------------------------------------------- ports that come and go
+
+
+def test_ports_come_and_go_while_a_server_is_there(site: Site, plain: Any) -> None:
+    server = site.booted([{"uuid": plain.id}])
+    (first,) = site.ports_of(server)
+    mine = site.demo.network.create_port(network_id=plain.id, name="mine")
+    compute = site.demo.compute
+    address = [{"ip_address": "10.10.0.88"}]
+    made = compute.create_server_interface(server, net_id=plain.id, fixed_ips=address, tag="back")
+    assert (made.fixed_ips[0]["ip_address"], made.tag) == ("10.10.0.88", "back")
+    assert compute.create_server_interface(server, port_id=mine.id).port_id == mine.id
+    found = {port.id: port for port in site.ports_of(server)}
+    assert set(found) == site.interfaces_on_host(server) == {first.id, made.port_id, mine.id}
+    assert {port.binding_host_id for port in found.values()} == {server.compute_host}
+    assert found[made.port_id].name == "web 2"
+    assert len(site.addresses(compute.get_server(server.id))) == 3
+    for port_id in (made.port_id, mine.id):
+        compute.delete_server_interface(port_id, server=server)
+    wait_until(lambda: site.interfaces_on_host(server) == {first.id}, "both to go", openstack_site.PATIENCE)
+    wait_until(lambda: len(site.ports_of(server)) == 1, "both to be let go of", openstack_site.PATIENCE)
+    assert site.admin.network.find_port(made.port_id) is None
+    after = site.admin.network.get_port(mine.id)
+    assert (after.device_id, after.device_owner, after.binding_host_id) == ("", "", "")
+    assert (after.name, after.fixed_ips, after.dns_name) == ("mine", mine.fixed_ips, "")
+    site.demo.network.delete_port(mine)
+    done = [action.action for action in site.admin.compute.server_actions(server)]
+    assert sorted(done) == [*["attach_interface"] * 2, "create", *["detach_interface"] * 2]
+
+
+def test_what_can_not_be_attached_is_told_and_leaves_nothing(site: Site, plain: Any, routed: Any) -> None:
+    server = site.booted([{"uuid": plain.id}])
+    (first,) = site.ports_of(server)
+    attach = partial(site.demo.compute.create_server_interface, server)
+    with pytest.raises(NotFoundException, match=f"Port {ABSENT} could not be found"):
+        attach(port_id=ABSENT)
+    with pytest.raises(NotFoundException, match=f"Network {ABSENT} could not be found"):
+        attach(net_id=ABSENT)
+    with pytest.raises(ConflictException, match="still in use"):
+        attach(port_id=first.id)
+    with pytest.raises(ConflictException, match="already in use"):
+        attach(net_id=plain.id, fixed_ips=[{"ip_address": first.fixed_ips[0]["ip_address"]}])
+    with pytest.raises(BadRequestException, match="Multiple possible networks"):
+        attach()
+    site.admin.network.update_quota(site.lab.demo.project_id, port=1)
+    with pytest.raises(ForbiddenException, match="Maximum number of ports exceeded"):
+        attach(net_id=plain.id)
+    site.admin.network.update_quota(site.lab.demo.project_id, port=-1)
+    site.lab.put_host(server.compute_host, alive=False)
+    with pytest.raises(BadRequestException, match="could not bind"):
+        attach(net_id=plain.id)
+    site.lab.put_host(server.compute_host, alive=True)
+    assert [port.id for port in site.ports_of(server)] == [first.id]
+    assert site.interfaces_on_host(server) == {first.id}
+
+
+def test_a_port_that_somebody_deletes_goes_from_the_server(site: Site, plain: Any) -> None:
+    server = site.booted([{"uuid": plain.id}])
+    (port,) = site.ports_of(server)
+    site.admin.network.delete_port(port)
+    wait_until(lambda: site.interfaces_on_host(server) == set(), "the port to go", openstack_site.PATIENCE)
+    wait_until(lambda: site.settled(server).addresses == {}, "the address to go", openstack_site.PATIENCE)
+
+
+def test_the_official_client_adds_and_removes_ports(site: Site, plain: Any) -> None:
+    server = site.booted("none")
+    port = site.demo.network.create_port(network_id=plain.id, name="mine")
+    site.order(f"server add port --tag front {server.id} mine")
+    site.order(f"server add network {server.id} plain")
+    site.order(f"server add fixed ip --fixed-ip-address 10.10.0.66 {server.id} plain")
+    assert len(site.ports_of(server)) == 3
+    assert "10.10.0.66" in site.addresses(site.settled(server))
+    site.order(f"server remove port {server.id} mine")
+    wait_until(lambda: len(site.ports_of(server)) == 2, "the port to go", openstack_site.PATIENCE)
+    site.order(f"server remove network {server.id} plain")
+    wait_until(lambda: site.ports_of(server) == [], "the network to go", openstack_site.PATIENCE)
+    wait_until(
+        lambda: site.interfaces_on_host(server) == set(), "nothing to be left", openstack_site.PATIENCE
+    )
+    site.demo.network.delete_port(port)
 
 
 # ---------------------------------------------------------------- refusals

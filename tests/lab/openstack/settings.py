@@ -61,6 +61,7 @@ def neutron(directory: Path, database_url: str, keystone: Keystone, person: Pers
             "notify_nova_on_port_data_changes": "true",
             "send_events_interval": "1",
             "enable_traditional_dhcp": "false",
+            "dns_domain": "cloud.example.",
         },
         "database": {"connection": database_url, "max_pool_size": "20", "max_overflow": "40"},
         "oslo_concurrency": {"lock_path": str(directory)},
