@@ -25,8 +25,13 @@ class Fitness:
             request = from_flavor(server["uuid"], server["flavor"], properties)
             wanted = ImageTraits(properties).narrow(from_flavor(server["uuid"], server["flavor"]))
             traits = frozenset().union(*(group.required_traits for group in wanted.groups))
-            if not self._placement.tree_has(server["node_uuid"], traits):
-                return f"No valid host was found: its host does not have {', '.join(sorted(traits))}."
+            missing = [
+                trait
+                for trait in sorted(traits)
+                if not self._placement.tree_has(server["node_uuid"], [trait])
+            ]
+            if missing:
+                return f"No valid host was found: its host does not have {', '.join(missing)}."
         except (SchedulingError, PlacementRefusedError) as error:
             return f"No valid host was found: {error}"
         state = self._hosts.states([server["node_uuid"]]).get(server["node_uuid"])

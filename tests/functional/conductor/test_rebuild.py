@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from moorage.core import uuids
+from moorage.placement.client.contract import ReportedProvider
 from tests.functional.conductor.conftest import Make
 from tests.functional.conductor.harbour import Harbour
 
@@ -43,6 +45,22 @@ def test_another_image_on_a_full_host(harbour: Make) -> None:
     place.settled(uuid, "ACTIVE")
     assert image_of(place, uuid) == other
     assert place.only_on(uuid, "fake-1").image == other
+
+
+def test_what_an_image_asks_for_may_be_anywhere_in_the_tree(harbour: Make) -> None:
+    place = harbour(hosts=1)
+    uuid = place.running()
+    card = ReportedProvider(uuids.generate(), "card", traits=["CUSTOM_CARD"])
+    card.parent_provider_uuid = place.node_of("fake-1")
+    place.cloud.client.report([card])
+    other = place.add_image({"trait:HW_CPU_X86_VMX": "required", "trait:CUSTOM_CARD": "required"})
+    place.act(uuid, {"rebuild": {"imageRef": other}})
+    place.settled(uuid, "ACTIVE")
+    assert image_of(place, uuid) == other
+    picky = place.add_image({"trait:CUSTOM_CARD": "required", "trait:HW_CPU_X86_AVX512F": "required"})
+    place.act(uuid, {"rebuild": {"imageRef": picky}})
+    place.settled(uuid, "ACTIVE")
+    assert place.last_error(uuid).endswith("its host does not have HW_CPU_X86_AVX512F.")
 
 
 def test_a_server_that_was_off_stays_off(harbour: Make) -> None:

@@ -135,6 +135,15 @@ def test_migrations_are_filtered_and_paged(cloud: Cloud) -> None:
     assert found("?project_id=cloud") == uuids[::-1]
     assert found("?user_id=nobody") == []
     assert found("?changes-since=2999-01-01T00:00:00Z") == []
+    assert found("?changes-since=2999-01-01T00:00:00Z", "2.58") == uuids
+    assert found("?changes-before=2001-01-01T00:00:00Z") == []
+    assert found("?changes-since=2001-01-01T00:00:00Z&changes-before=2999-01-01T00:00:00Z") == uuids[::-1]
+    backwards = "?changes-since=2999-01-01T00:00:00Z&changes-before=2001-01-01T00:00:00Z"
+    assert "must be less than or equal" in cloud.admin.refused(400, "GET", f"/os-migrations{backwards}")
+    assert cloud.admin.call("GET", "/os-migrations?changes-before=x", version="2.65").status_code == 400
+    assert cloud.admin.call("GET", "/os-migrations?changes-since=yesterday").status_code == 400
+    assert cloud.admin.call("GET", "/os-migrations?limit=-1").status_code == 400
+    assert found("?limit=0") == []
     page = migrations(cloud, "?limit=2")
     assert [one["instance_uuid"] for one in page["migrations"]] == uuids[:0:-1]
     (link,) = page["migrations_links"]
