@@ -49,7 +49,7 @@ OPTIONS: Options = {
             help="Seconds that a server waits for capacity if no host fits; 0 fails it at once.",
         ),
         cfg.IntOpt(
-            "candidates", default=50, min=1, help="Candidates that Placement is asked for per decision."
+            "candidates", default=20, min=1, help="Candidates that Placement is asked for per decision."
         ),
         cfg.BoolOpt(
             "limit_tenants_to_placement_aggregate",

@@ -35,7 +35,7 @@ from moorage.scheduler.weighers.soft_anti_affinity import SoftAntiAffinityWeighe
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    max_candidates: int = 50
+    max_candidates: int = 20
     """How many candidates one server's decision looks at."""
     max_attempts: int = 3
     """How many hosts are tried for a server, the first one included."""

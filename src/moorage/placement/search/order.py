@@ -56,7 +56,8 @@ def utilisation(view: View, amounts: Mapping[int, int]) -> Scores:
 
 
 def _share(used: npt.NDArray[Any], capacity: npt.NDArray[Any]) -> Scores:
-    return np.where(capacity > 0, used / np.maximum(capacity, 1), 0.0)
+    share: Scores = np.divide(used, capacity, out=np.zeros(len(used)), where=capacity > 0)
+    return share
 
 
 def _lowest(scores: Scores, count: int) -> Slots:
