@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -118,6 +118,13 @@ _ADD_EVENTS = (
     .where(actions.c.id == sa.bindparam("of"))
     .values(events=sa.bindparam("events"), message=sa.bindparam("message"), updated_at=sa.bindparam("now"))
 )
+
+
+def record(connection: Connection, server_id: int, action: str, origin: Origin, event: Event) -> None:
+    """Write down an action that is over already, with its one event."""
+    action_id = start(connection, server_id, action, origin)
+    add_events(connection, [replace(event, action_id=action_id)])
+    finish(connection, {action_id: event.error})
 
 
 def finish(connection: Connection, errors: Mapping[int, str | None]) -> None:

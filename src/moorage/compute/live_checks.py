@@ -48,7 +48,6 @@ def require_place(database: Database, planner: Planner, ask: Ask, host: str | No
 
 
 def _keep(connection: Connection, ask: Ask, sentence: str, trace: Trace) -> None:
-    action_id = actions.start(connection, ask.server.id, "live-migration", ask.origin)
-    actions.add_events(connection, [Event(action_id, "conductor_schedule_move", error=sentence)])
-    actions.finish(connection, {action_id: sentence})
+    event = Event(None, "conductor_schedule_move", error=sentence)
+    actions.record(connection, ask.server.id, "live-migration", ask.origin, event)
     traces.keep(connection, ask.server.id, trace)

@@ -68,6 +68,11 @@ def test_a_resize_is_confirmed_by_itself_after_the_window(harbour: Make) -> None
     assert server["flavor"]["original_name"] == "m1.small"
     place.only_on(uuid, server["OS-EXT-SRV-ATTR:host"])
     assert place.migrations(uuid)[0]["status"] == "confirmed"
+    actions = place.cloud.get(f"/v2.1/servers/{uuid}/os-instance-actions")["instanceActions"]
+    assert [(one["action"], one["message"]) for one in actions[:2]] == [
+        ("confirmResize", None),
+        ("resize", None),
+    ]
 
 
 def test_who_decides_before_the_window_ends_decides(harbour: Make) -> None:

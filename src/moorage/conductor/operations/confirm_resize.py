@@ -5,14 +5,21 @@ begin → leave (the source destroys its copy) → left → done
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
+from sqlalchemy.engine import Connection
+
+from moorage.compute import actions
+from moorage.compute.actions import Event, Origin
 from moorage.compute.migrations import Status
 from moorage.compute.states import PowerNumber, TaskState, VmState
 from moorage.conductor.move import Move
 from moorage.conductor.operations.moving import Moving
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
+from moorage.core import uuids
 
 _EVENT = "compute_confirm_resize"
 
@@ -43,6 +50,13 @@ class ConfirmResize(Moving):
             self.note(work, _EVENT, host=Move.of(work).source.host)
             work.finish()
 
+    def note(self, work: Work, event: str, error: str | None = None, host: str | None = None) -> None:
+        """What happened by itself, since nobody decided in time, is an action all the same."""
+        if work.operation.action_id is None:
+            work.writes.append(partial(_record_by_itself, work.server, Event(None, event, host, error)))
+        else:
+            super().note(work, event, error, host)
+
     def give_up(self, work: Work, error: str) -> None:
         """It can be confirmed again, or reverted."""
         work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
@@ -50,3 +64,8 @@ class ConfirmResize(Moving):
         self.record(work, Status.FINISHED)
         self.note(work, _EVENT, error, host=Move.of(work).source.host)
         work.fail(error)
+
+
+def _record_by_itself(server: Mapping[str, Any], event: Event, connection: Connection) -> None:
+    origin = Origin(f"req-{uuids.generate()}", user_id="", project_id=server["project_id"])
+    actions.record(connection, server["id"], "confirmResize", origin, event)
