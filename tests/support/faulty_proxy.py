@@ -29,9 +29,16 @@ class Fault:
     """So many fail; then all is well again."""
     delay: float = 0.0
     """Seconds before anything happens."""
+    cut: bool = False
+    """The answer is the service's, but ends in its middle."""
     method: str = ""
     path: str = ""
     """Only requests with this method, and with this in their path, fail."""
+
+    @property
+    def hangs_up(self) -> bool:
+        """Whether there is no answer at all."""
+        return self.status == 0 and not self.cut and not (self.works and self.delay > 0)
 
 
 HUNG_UP = Fault()
@@ -54,6 +61,8 @@ class FaultyProxy:
         self.target = target
         self.requests: list[tuple[str, str]] = []
         """The methods and paths that reached us, in order."""
+        self.struck = 0
+        """So many requests have met the fault of now."""
         self._fault: Fault | None = None
         self._seen = 0
         self._lock = threading.Lock()
@@ -74,7 +83,7 @@ class FaultyProxy:
     def fail(self, fault: Fault | None) -> None:
         """From now on; None ends it."""
         with self._lock:
-            self._fault, self._seen = fault, 0
+            self._fault, self._seen, self.struck = fault, 0, 0
 
     def start(self) -> None:
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
@@ -90,7 +99,9 @@ class FaultyProxy:
             if fault is None or fault.method not in ("", method) or fault.path not in path:
                 return None
             self._seen += 1
-            return fault if fault.after < self._seen <= fault.after + fault.times else None
+            strikes = fault.after < self._seen <= fault.after + fault.times
+            self.struck += strikes
+            return fault if strikes else None
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         proxy = self
@@ -103,14 +114,14 @@ class FaultyProxy:
                 fault = proxy._next(self.command, self.path)
                 if fault is not None:
                     time.sleep(fault.delay)
-                if fault is None or fault.works:
+                if fault is None or fault.works or fault.cut:
                     status, headers, answer = proxy._pass_on(
                         self.command, self.path, dict(self.headers), body
                     )
-                if fault is not None and fault.status == 0 and not (fault.works and fault.delay):
+                if fault is not None and fault.hangs_up:
                     self.close_connection = True
                     return
-                if fault is not None and not fault.works:
+                if fault is not None and not (fault.works or fault.cut):
                     status, headers, answer = fault.status, {"content-type": "application/json"}, fault.body
                 self.send_response(status)
                 for name, value in headers.items():
@@ -118,6 +129,9 @@ class FaultyProxy:
                 if status != 204:
                     self.send_header("Content-Length", str(len(answer)))
                 self.end_headers()
+                if fault is not None and fault.cut:
+                    self.close_connection = True
+                    answer = answer[: len(answer) // 2]
                 self.wfile.write(answer)
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815

@@ -56,6 +56,7 @@ class Kind(Protocol):
 
 _PAUSE_SECONDS = 1.0
 _MOST_STEPS = 20
+_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.5, 60.0
 _MOST_TRIES = 12
 """Some five minutes, with the pauses in between."""
 
@@ -185,7 +186,7 @@ class Runner:
         if work.operation.tries >= _MOST_TRIES:
             self._kinds[work.operation.kind].give_up(work, error)
             return
-        work.try_again(step, min(60.0, 0.5 * 2**work.operation.tries))
+        work.try_again(step, min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2**work.operation.tries))
 
     def _keep(self, lease: Lease, works: Sequence[Work]) -> list[Work]:
         """Write down what the steps decided; what goes on at once."""

@@ -128,13 +128,22 @@ class NeutronLink:
         except keystone_errors.ClientException as error:
             raise NetworkUnavailableError(f"Neutron can't be reached: {error}") from error
         if answer.status_code < 400:
-            return dict(answer.json()) if answer.content else {}
+            return _body(answer)
         fault = _fault(answer.status_code, answer)
         if answer.status_code == 401 and self._token is None:
             raise NetworkDeniedError(f"Neutron does not accept our credentials: {fault}")
         if answer.status_code >= 500 and fault.kind != _UNBINDABLE:
             raise NetworkUnavailableError(f"Neutron fails to answer {method} {path}: {fault}")
         raise fault
+
+
+def _body(answer: Any) -> Json:
+    if not answer.content:
+        return {}
+    try:
+        return dict(answer.json())
+    except (ValueError, TypeError) as error:
+        raise NetworkUnavailableError(f"What answers is not Neutron: {answer.text[:200]}") from error
 
 
 def _only_value(body: Mapping[str, Any]) -> Any:
