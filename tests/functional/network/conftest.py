@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.functional.network.crossing import Crossing
+from tests.support.crossing import Crossing
 from tests.support import stage_neutron
 from tests.support.stage_neutron import StageNeutron
 

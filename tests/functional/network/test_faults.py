@@ -16,7 +16,7 @@ import pytest
 
 from moorage.bus.versions import AgentVersion
 from moorage.conductor import runner
-from tests.functional.network.crossing import PROJECT, Crossing
+from tests.support.crossing import PROJECT, Crossing
 from tests.support import faulty_proxy, stage_neutron
 from tests.support.faulty_proxy import Fault, FaultyProxy
 from tests.support.processes import wait_until

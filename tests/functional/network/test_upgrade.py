@@ -10,7 +10,7 @@ from oslo_upgradecheck.upgradecheck import Code
 
 from moorage.bus.versions import NEWEST, AgentVersion
 from moorage.cli.status import Checks
-from tests.functional.network.crossing import PROJECT, Crossing
+from tests.support.crossing import PROJECT, Crossing
 from tests.support.processes import wait_until
 from tests.support.stage_neutron import StageNeutron
 
