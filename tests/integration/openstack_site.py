@@ -86,17 +86,17 @@ class Site:
             self.admin.network.delete_port(port)
         raise AssertionError("Neutron did not make the aggregates of the segments")
 
-    def await_inventory(self, resource_class: str) -> None:
-        """Neutron tells Placement what its agents have, at some heartbeat."""
+    def await_bandwidth(self, kbps: int, *, hosts: int) -> None:
+        """Until so many have it to give: Neutron tells Placement at some heartbeat what its agents have."""
 
         def there() -> bool:
             found = self.admin.placement.get(
-                f"/resource_providers?resources={resource_class}:1",
+                f"/resource_providers?resources=NET_BW_EGR_KILOBIT_PER_SEC:{kbps}",
                 headers={"OpenStack-API-Version": "placement 1.39"},
             )
-            return bool(found.json()["resource_providers"])
+            return len(found.json()["resource_providers"]) == hosts
 
-        wait_until(there, resource_class, PATIENCE)
+        wait_until(there, "the bandwidth", PATIENCE)
 
     # ------------------------------------------------------------ servers
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from ipaddress import ip_address, ip_network
 from typing import Any
@@ -424,8 +424,9 @@ def _migration(site: Site, server: Any) -> Any:
 # ---------------------------------------------------------------- bandwidth
 
 
-def test_guaranteed_bandwidth_is_found_and_claimed(site: Site) -> None:
-    """Only one host has any to give, and it gives it to one server."""
+@pytest.fixture(scope="module")
+def wide(site: Site) -> Callable[[], Any]:
+    """Makes ports of a network on which each gets 600 kbit/s."""
     network = site.admin.network.create_network(
         name="wide",
         is_shared=True,
@@ -436,20 +437,63 @@ def test_guaranteed_bandwidth_is_found_and_claimed(site: Site) -> None:
     site.admin.network.create_subnet(network_id=network.id, ip_version=4, cidr="10.40.0.0/24")
     policy = site.admin.network.create_qos_policy(name="wide", is_shared=True)
     site.admin.network.create_qos_minimum_bandwidth_rule(policy, min_kbps=600, direction="egress")
-    site.lab.put_host("fake-3", bandwidth={"br-physnet3": {"egress": 1000, "ingress": 1000}})
-    site.await_inventory("NET_BW_EGR_KILOBIT_PER_SEC")
-    port = site.demo.network.create_port(network_id=network.id, qos_policy_id=policy.id)
-    server = site.booted([{"port": port.id}])
-    assert server.compute_host == "fake-3"
+    return partial(site.demo.network.create_port, network_id=network.id, qos_policy_id=policy.id)
+
+
+def served_by(site: Site, port: Any, server: Any) -> tuple[str, int]:
+    """Who gives the port its bandwidth, as Neutron knows it, and how much the server holds of that."""
     ((_, provider),) = site.admin.network.get_port(port.id).binding_profile["allocation"].items()
     held = site.admin.placement.get(f"/allocations/{server.id}").json()["allocations"]
-    assert held[provider]["resources"] == {"NET_BW_EGR_KILOBIT_PER_SEC": 600}
-    second = site.demo.network.create_port(network_id=network.id, qos_policy_id=policy.id)
+    return provider, held[provider]["resources"]["NET_BW_EGR_KILOBIT_PER_SEC"]
+
+
+def test_guaranteed_bandwidth_is_found_and_claimed(site: Site, wide: Callable[[], Any]) -> None:
+    """Only one host has any to give, and it gives it to one server."""
+    site.lab.put_host("fake-3", bandwidth={"br-physnet3": {"egress": 1000, "ingress": 1000}})
+    site.await_bandwidth(1000, hosts=1)
+    port, second = wide(), wide()
+    server = site.booted([{"port": port.id}])
+    assert server.compute_host == "fake-3"
+    assert served_by(site, port, server)[1] == 600
     failed = site.settled(site.boot([{"port": second.id}]))
     assert failed.status == "ERROR"
     site.delete(server, failed)
     assert site.admin.network.get_port(port.id).binding_profile == {}
     for each in (port, second):
+        site.demo.network.delete_port(each)
+
+
+def test_bandwidth_is_that_of_the_host_where_the_server_is(site: Site, wide: Callable[[], Any]) -> None:
+    """Also after a move that failed, and after one that was taken back; and for ports that come later."""
+    for host in ("fake-2", "fake-3"):
+        gives = {"br-physnet3": {"egress": 1500, "ingress": 1500}}
+        site.lab.put_host(host, physnets=[HOSTS[host], "physnet3"], bandwidth=gives)
+    site.await_bandwidth(1500, hosts=2)
+    port, later, last = wide(), wide(), wide()
+    compute, server = site.admin.compute, site.booted([{"port": port.id}])
+    target = "fake-2" if server.compute_host == "fake-3" else "fake-3"
+    home = served_by(site, port, server)
+    compute.set_server_metadata(server, **{"fake:take_over": "fail"})
+    compute.migrate_server(server, host=target)
+    wait_until(lambda: _migration(site, server).status == "error", "the failure", openstack_site.PATIENCE)
+    wait_until(lambda: not site.settled(server).task_state, "rest", openstack_site.PATIENCE)
+    assert served_by(site, port, server) == home
+    compute.set_server_metadata(server, **{"fake:take_over": ""})
+    compute.migrate_server(server, host=target)
+    compute.wait_for_server(server, "VERIFY_RESIZE", wait=openstack_site.PATIENCE)
+    assert served_by(site, port, server) != home
+    compute.revert_server_resize(server)
+    compute.wait_for_server(server, "ACTIVE", wait=openstack_site.PATIENCE)
+    assert served_by(site, port, server) == home
+    site.demo.compute.create_server_interface(server, port_id=later.id)
+    assert served_by(site, later, server) == (home[0], 1200)
+    with pytest.raises(BadRequestException, match="Failed to allocate additional resources"):
+        site.demo.compute.create_server_interface(server, port_id=last.id)
+    site.demo.compute.delete_server_interface(later.id, server=server)
+    wait_until(lambda: served_by(site, port, server) == home, "the rest", openstack_site.PATIENCE)
+    site.delete(server)
+    for each in (port, later, last):
+        assert site.admin.network.get_port(each.id).binding_profile == {}
         site.demo.network.delete_port(each)
 
 

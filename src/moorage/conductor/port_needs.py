@@ -31,9 +31,7 @@ class Reach:
 
     def narrow(self, request: Request, asked: Mapping[str, Any]) -> Request:
         for needs in of(asked):
-            groups = [_group(group) for group in needs.groups]
-            subtree = [[f"_{uuid}" for uuid in needs.same_subtree]] if needs.same_subtree else []
-            request = self._inside(request.needing(groups, subtree), needs)
+            request = self._inside(added(request, needs), needs)
         return request
 
     def _inside(self, request: Request, needs: PortNeeds) -> Request:
@@ -59,6 +57,13 @@ def look_up(placement: PlacementClient, asked: Iterable[Mapping[str, Any]]) -> R
 
 def of(asked: Mapping[str, Any]) -> list[PortNeeds]:
     return [msgspec.convert(port["needs"], PortNeeds) for port in asked.get("ports", ()) if port.get("needs")]
+
+
+def added(request: Request, needs: PortNeeds) -> Request:
+    """With the groups of a port."""
+    groups = [_group(group) for group in needs.groups]
+    subtree = [[f"_{uuid}" for uuid in needs.same_subtree]] if needs.same_subtree else []
+    return request.needing(groups, subtree)
 
 
 def _group(group: PortGroup) -> RequestGroup:

@@ -36,6 +36,7 @@ from moorage.conductor.operations.revert_resize import RevertResize
 from moorage.conductor.operations.unwind import Unwind
 from moorage.conductor.placing import Placer
 from moorage.conductor.plugging import Plugging
+from moorage.conductor.port_claims import PortClaims
 from moorage.conductor.port_duties import PortDuties
 from moorage.conductor.presence import Presence
 from moorage.conductor.refreshing import Refreshing
@@ -139,8 +140,8 @@ class ConductorService:
             "live_migrate": LiveMigrate(tools),
             "evacuate": Evacuate(tools),
             "unwind": Unwind(tools),
-            interfaces.ATTACH: AttachInterface(database, agents, hosts, network),
-            interfaces.DETACH: DetachInterface(database, agents, hosts, network),
+            interfaces.ATTACH: AttachInterface(database, agents, hosts, network, PortClaims(placement)),
+            interfaces.DETACH: DetachInterface(database, agents, hosts, network, PortClaims(placement)),
             **{kind: Power(agents, kind) for kind in ("start", "stop", "reboot")},
             **dict.fromkeys(("powered_on", "powered_off"), PowerUpdate(agents, hosts)),
         }

@@ -1,8 +1,9 @@
 """Attach an interface: one more port for a server that is on a host.
 
-    begin (its turn) → prepare (get or make the port) → bind (to the server's host) → attach → attached
-                                                          ↓ whatever fails                       ↓
-                                                        undo (the server has what it had)
+    begin (its turn) → prepare (get or make the port) → plan, claim (what it needs of the server's host)
+    → bind (to that host) → attach → attached
+        ↓ whatever fails
+      undo (port and claim: the server has what it had)
 
 A port that the user brought is written down as such before it is taken, so that whoever deletes the server in
 between leaves it alone.
@@ -10,6 +11,7 @@ between leaves it alone.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,28 +19,35 @@ import msgspec
 
 from moorage.compute import actions, interfaces
 from moorage.compute.actions import Event
-from moorage.conductor import server_ports, turns
+from moorage.conductor import port_claims, server_ports, turns
 from moorage.conductor.agents import Agents
 from moorage.conductor.hosts import Hosts
+from moorage.conductor.port_claims import Change, PortClaims
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.db.database import Database
-from moorage.network.contract import Binding, Network, NetworkError, Order, PortRecord
+from moorage.network.contract import Binding, Fault, Network, NetworkError, Order, PortRecord
 
+LOG = logging.getLogger(__name__)
 _EVENT = "compute_attach_interface"
 
 
 class AttachInterface:
-    def __init__(self, database: Database, agents: Agents, hosts: Hosts, network: Network) -> None:
+    def __init__(
+        self, database: Database, agents: Agents, hosts: Hosts, network: Network, claims: PortClaims
+    ) -> None:
         self._database = database
         self._agents = agents
         self._hosts = hosts
         self._network = network
+        self._claims = claims
 
     def steps(self) -> dict[str, Step]:
         return {
             "begin": self.begin,
             "prepare": self.prepare,
+            "plan": self.plan,
+            "claim": self.claim,
             "bind": self.bind,
             "attach": self.attach,
             "attached": self.attached,
@@ -47,7 +56,12 @@ class AttachInterface:
 
     def begin(self, batch: Sequence[Work]) -> None:
         for work in turns.take(self._database, batch):
-            server_ports.bring(work, _brought(work))
+            brought = _brought(work)
+            if brought in {port.id for port in server_ports.of(work)}:  # it was asked for twice
+                work.data["fault"] = Fault.CONFLICT.value
+                self.give_up(work, f"Port {brought} is still in use.")
+                continue
+            server_ports.bring(work, brought)
             work.advance("prepare")
 
     def prepare(self, batch: Sequence[Work]) -> None:
@@ -60,7 +74,25 @@ class AttachInterface:
             work.data["port"] = port.id
             tagged = msgspec.structs.replace(port, tag=work.data["tag"])
             server_ports.keep(work, [*server_ports.of(work), tagged])
-            work.advance("bind")
+            work.advance("plan" if port.needs.groups else "bind")
+
+    def plan(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            change = self._claims.more(work.server, _port(work))
+            if change is None:
+                self._refuse(work, _no_room(work))
+                continue
+            work.data["claim"] = msgspec.to_builtins(change)
+            work.advance("claim")
+
+    def claim(self, batch: Sequence[Work]) -> None:
+        for work in filter(Work.holds, batch):
+            if self._claims.make_true(work.server, _change(work)):
+                work.advance("bind")
+            elif port_claims.may_plan_again(work):
+                work.wait("plan", port_claims.PLAN_AGAIN_SECONDS)
+            else:
+                self._refuse(work, _no_room(work))
 
     def bind(self, batch: Sequence[Work]) -> None:
         states = self._hosts.states({work.server["node_uuid"] for work in batch})
@@ -69,7 +101,10 @@ class AttachInterface:
             if state is None:
                 self._fail(work, "the server's node is gone")
                 continue
-            binding = Binding(work.server["uuid"], [_port(work)], state.host, state.cell, state.zone or "")
+            serving = work.data.get("claim", {}).get("providers", {})
+            binding = Binding(
+                work.server["uuid"], [_port(work)], state.host, state.cell, state.zone or "", serving
+            )
             (bound,) = self._network.bind([binding])
             if isinstance(bound, NetworkError):
                 self._refuse(work, bound)
@@ -113,9 +148,12 @@ class AttachInterface:
 
     def undo(self, batch: Sequence[Work]) -> None:
         for work in filter(Work.holds, batch):
-            if "port" in work.data:
-                self._network.drop(server_ports.holding(work), work.data["port"])
-            server_ports.lose(work, _brought(work) or work.data.get("port", ""))
+            port_id = work.data.get("port") or _brought(work)
+            if port_id:
+                self._network.drop(server_ports.holding(work), port_id)
+                server_ports.lose(work, port_id)
+            if "claim" in work.data and not self._claims.make_true(work.server, _change(work).undone()):
+                LOG.warning("server %s may hold more than it needs in Placement", work.server["uuid"])
             self._end(work, work.data["error"])
             work.fail(work.data["error"])
 
@@ -130,6 +168,16 @@ class AttachInterface:
         )
         event = Event(work.operation.action_id, _EVENT, work.server["host"], error)
         work.write_together(actions.add_events, event)
+
+
+def _change(work: Work) -> Change:
+    return msgspec.convert(work.data["claim"], Change)
+
+
+def _no_room(work: Work) -> NetworkError:
+    return NetworkError(
+        f"Failed to allocate additional resources to {work.server['uuid']} during interface attach."
+    )
 
 
 def _order(work: Work) -> Order:

@@ -1,6 +1,7 @@
 """Detach an interface: a server loses a port, and keeps the others.
 
     begin (its turn) → detach → detached → release (ours is deleted, the user's is unbound)
+    → plan, claim (what it needed of the host is given back) → done
 
 If the port is gone from the network already, nothing that the host says keeps the server from losing it.
 """
@@ -11,26 +12,32 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 
+import msgspec
+
 from moorage.compute import actions, interfaces
 from moorage.compute.actions import Event
-from moorage.conductor import server_ports, turns
+from moorage.conductor import port_claims, server_ports, turns
 from moorage.conductor.agents import Agents
 from moorage.conductor.hosts import Hosts
+from moorage.conductor.port_claims import Change, PortClaims
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.db.database import Database
-from moorage.network.contract import Network
+from moorage.network.contract import Network, PortRecord
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_detach_interface"
 
 
 class DetachInterface:
-    def __init__(self, database: Database, agents: Agents, hosts: Hosts, network: Network) -> None:
+    def __init__(
+        self, database: Database, agents: Agents, hosts: Hosts, network: Network, claims: PortClaims
+    ) -> None:
         self._database = database
         self._agents = agents
         self._hosts = hosts
         self._network = network
+        self._claims = claims
 
     def steps(self) -> dict[str, Step]:
         return {
@@ -38,6 +45,8 @@ class DetachInterface:
             "detach": self.detach,
             "detached": self.detached,
             "release": self.release,
+            "plan": self.plan,
+            "claim": self.claim,
         }
 
     def begin(self, batch: Sequence[Work]) -> None:
@@ -74,10 +83,31 @@ class DetachInterface:
     def release(self, batch: Sequence[Work]) -> None:
         for work in filter(Work.holds, batch):
             self._network.drop(server_ports.holding(work), work.data["port"])
-            server_ports.lose(work, work.data["port"])
-            work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
-            self._end(work)
-            work.finish()
+            if _port(work).needs.groups:
+                work.advance("plan")
+            else:
+                self._gone(work)
+
+    def plan(self, batch: Sequence[Work]) -> None:
+        for work in batch:
+            work.data["claim"] = msgspec.to_builtins(self._claims.less(work.server, _port(work)))
+            work.advance("claim")
+
+    def claim(self, batch: Sequence[Work]) -> None:
+        for work in filter(Work.holds, batch):
+            if self._claims.make_true(work.server, msgspec.convert(work.data["claim"], Change)):
+                self._gone(work)
+            elif port_claims.may_plan_again(work):
+                work.wait("plan", port_claims.PLAN_AGAIN_SECONDS)
+            else:
+                LOG.warning("server %s may hold more than it needs in Placement", work.server["uuid"])
+                self._gone(work)
+
+    def _gone(self, work: Work) -> None:
+        server_ports.lose(work, work.data["port"])
+        work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
+        self._end(work)
+        work.finish()
 
     def _failed(self, work: Work, error: str) -> None:
         if work.data.get("gone"):
@@ -97,3 +127,7 @@ class DetachInterface:
         )
         event = Event(work.operation.action_id, _EVENT, work.server["host"], error)
         work.write_together(actions.add_events, event)
+
+
+def _port(work: Work) -> PortRecord:
+    return next(port for port in server_ports.of(work) if port.id == work.data["port"])
