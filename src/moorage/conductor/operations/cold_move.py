@@ -20,7 +20,7 @@ from moorage.compute.migrations import Status
 from moorage.compute.states import TaskState, VmState
 from moorage.conductor import ledger, server_spec
 from moorage.conductor.move import Move, destination
-from moorage.conductor.operations.moving import Moving
+from moorage.conductor.operations.moving import Moving, source
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
@@ -52,58 +52,28 @@ class ColdMove(Moving):
         return "asked_source" in work.data
 
     def hand_over(self, batch: Sequence[Work]) -> None:
-        self.ask(
-            batch,
-            "hand_over",
-            then="handed_over",
-            end=lambda work: Move.of(work).source,
-            down=lambda work: self.stay(work, "hand_over", "its host went down"),
-        )
+        self.order(batch, "hand_over", then="handed_over", end=source, elsewhere=False)
 
     def handed_over(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            source = Move.of(work).source
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, "hand_over", source):
-                    self.stay(work, "hand_over", "its host did not answer")
-            elif result["ok"]:
-                work.data["parcel"] = result["facts"]["parcel"]
-                work.changes["task_state"] = TaskState.RESIZE_MIGRATED.value
-                self.record(work, Status.POST_MIGRATING)
-                self.note(work, "compute_resize_instance", host=source.host)
-                work.advance("bind")
-            else:
-                self.stay(work, "hand_over", result["error"])
+        for work, facts in self.done(batch, "hand_over", end=source, elsewhere=False):
+            work.data["parcel"] = facts["parcel"]
+            work.changes["task_state"] = TaskState.RESIZE_MIGRATED.value
+            self.record(work, Status.POST_MIGRATING)
+            self.note(work, "compute_resize_instance", host=source(work).host)
+            work.advance("bind")
 
     def arrive(self, work: Work) -> None:
         work.changes["task_state"] = TaskState.RESIZE_FINISH.value
         work.advance_to_task("take_over")
 
     def take_over(self, batch: Sequence[Work]) -> None:
-        self.ask(
-            batch,
-            "take_over",
-            then="taken_over",
-            end=destination,
-            down=lambda work: self.try_elsewhere(work, "take_over", "the host went down", allowed=True),
-            payload=arrival,
-        )
+        self.order(batch, "take_over", then="taken_over", end=destination, elsewhere=True, payload=arrival)
 
     def taken_over(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, "take_over", destination(work)):
-                    self.try_elsewhere(work, "take_over", "the host did not answer", allowed=True)
-            elif result["ok"]:
-                self._arrived(work, result)
-            else:
-                self.try_elsewhere(
-                    work, "take_over", result["error"], allowed=bool(result["retry_elsewhere"])
-                )
+        for work, facts in self.done(batch, "take_over", end=destination, elsewhere=True):
+            self._arrived(work, facts)
 
-    def _arrived(self, work: Work, result: dict[str, Any]) -> None:
+    def _arrived(self, work: Work, facts: dict[str, Any]) -> None:
         move, end = Move.of(work), destination(work)
         work.changes |= {
             **end.as_columns(),
@@ -111,7 +81,7 @@ class ColdMove(Moving):
             "flavorid": move.flavor["id"],
             "vm_state": VmState.RESIZED.value,
             "task_state": None,
-            "power_state": result["facts"]["power_state"],
+            "power_state": facts["power_state"],
             "launched_at": utcnow(),
             "progress": 100,
             "fault": None,

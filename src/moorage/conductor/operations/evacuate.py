@@ -37,35 +37,28 @@ class Evacuate(Moving):
         work.advance_to_task("spawn")
 
     def spawn(self, batch: Sequence[Work]) -> None:
-        self.ask(
+        self.order(
             batch,
             "spawn",
             then="spawned",
             end=destination,
-            down=lambda work: self.try_elsewhere(work, "spawn", "the host went down", allowed=True),
+            elsewhere=True,
             payload=lambda work: server_spec.of(
                 work.server, node_uuid=destination(work).node_uuid, power_on=Move.of(work).runs
             ),
         )
 
     def spawned(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, "spawn", destination(work)):
-                    self.try_elsewhere(work, "spawn", "the host did not answer", allowed=True)
-            elif result["ok"]:
-                self._arrived(work, result)
-            else:
-                self.try_elsewhere(work, "spawn", result["error"], allowed=bool(result["retry_elsewhere"]))
+        for work, facts in self.done(batch, "spawn", end=destination, elsewhere=True):
+            self._arrived(work, facts)
 
-    def _arrived(self, work: Work, result: dict[str, Any]) -> None:
+    def _arrived(self, work: Work, facts: dict[str, Any]) -> None:
         """From here on the server is at its destination, and what the source still has is a stray."""
         runs = Move.of(work).runs
         work.changes |= {
             **destination(work).as_columns(),
             "vm_state": (VmState.ACTIVE if runs else VmState.STOPPED).value,
-            "power_state": result["facts"]["power_state"],
+            "power_state": facts["power_state"],
             "launched_at": utcnow(),
             "fault": None,
         }

@@ -18,7 +18,7 @@ from moorage.compute.states import VmState
 from moorage.conductor import server_ports, server_spec
 from moorage.conductor.move import Move, destination
 from moorage.conductor.operations.cold_move import arrival
-from moorage.conductor.operations.moving import Moving, cell_of
+from moorage.conductor.operations.moving import Moving, cell_of, source
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.network.contract import NetworkError
@@ -64,33 +64,27 @@ class LiveMigrate(Moving):
         bindings = [server_ports.binding(work, destination(work).host, cell_of(work)) for work in batch]
         for work, ports in zip(batch, self._tools.network.expect(bindings), strict=True):
             if isinstance(ports, NetworkError):
-                self.try_elsewhere(work, "reserve", str(ports), allowed=ports.retry_elsewhere)
+                self.failed(work, "reserve", str(ports), destination(work), elsewhere=ports.retry_elsewhere)
                 continue
             server_ports.keep(work, ports)
             work.advance_to_task("expect")
 
     def expect(self, batch: Sequence[Work]) -> None:
-        self.ask(
+        self.order(
             batch,
             "expect",
             then="expected",
             end=destination,
-            down=lambda work: self.try_elsewhere(work, "expect", "the host went down", allowed=True),
+            elsewhere=True,
             payload=lambda work: {"spec": server_spec.of(work.server, node_uuid=destination(work).node_uuid)},
         )
 
     def expected(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, "expect", destination(work)):
-                    self.try_elsewhere(work, "expect", "the host did not answer", allowed=True)
-            elif not result["ok"]:
-                self.try_elsewhere(work, "expect", result["error"], allowed=bool(result["retry_elsewhere"]))
-            elif self._aborted(work):
+        for work, facts in self.done(batch, "expect", end=destination, elsewhere=True):
+            if self._aborted(work):
                 self._abort(work)
             else:
-                work.data["ticket"] = result["facts"]["parcel"]
+                work.data["ticket"] = facts["parcel"]
                 self.record(work, Status.RUNNING)
                 work.advance_to_task("migrate")
 
@@ -101,8 +95,8 @@ class LiveMigrate(Moving):
             batch,
             "live_migrate",
             then="migrated",
-            end=lambda work: Move.of(work).source,
-            down=lambda work: self.stay(work, "live_migrate", "its host went down"),
+            end=source,
+            down=lambda work: self._stay(work, "the host went down"),
             payload=lambda work: {"destination": work.data["ticket"]},
         )
         for work in batch:
@@ -112,27 +106,29 @@ class LiveMigrate(Moving):
 
     def migrated(self, batch: Sequence[Work]) -> None:
         for work in batch:
-            source = Move.of(work).source
             result = work.take_result()
             if result is None:
                 self._not_yet(work)
             elif result["ok"]:
                 work.data["parcel"] = result["facts"]["parcel"]
                 self.record(work, Status.POST_MIGRATING)
-                self.note(work, "compute_live_migration", host=source.host)
+                self.note(work, "compute_live_migration", host=source(work).host)
                 work.advance("bind")
             else:
                 work.data["aborted"] = self._aborted(work)
-                self.stay(work, "live_migrate", result["error"])
+                self._stay(work, result["error"])
 
     def _not_yet(self, work: Work) -> None:
         """It may take its time; once in a while the source is asked again, in case it forgot."""
-        if Move.of(work).source.host not in self._tools.hosts.up():
-            self.stay(work, "live_migrate", "its host went down")
+        if source(work).host not in self._tools.hosts.up():
+            self._stay(work, "the host went down")
             return
         self._tell_wish(work)
         work.data["looks"] = work.data.get("looks", 0) + 1
         work.wait("migrate" if work.data["looks"] % 6 == 0 else "migrated", _LOOK_SECONDS)
+
+    def _stay(self, work: Work, error: str) -> None:
+        self.failed(work, "live_migrate", error, source(work), elsewhere=False)
 
     # ------------------------------------------------------------ the destination has it
 
@@ -140,29 +136,12 @@ class LiveMigrate(Moving):
         work.advance_to_task("take_over")
 
     def take_over(self, batch: Sequence[Work]) -> None:
-        self.ask(
-            batch,
-            "take_over",
-            then="taken_over",
-            end=destination,
-            down=lambda work: self.stay(work, "take_over", "the host went down"),
-            payload=arrival,
-        )
+        self.order(batch, "take_over", then="taken_over", end=destination, elsewhere=False, payload=arrival)
 
     def taken_over(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, "take_over", destination(work)):
-                    self.stay(work, "take_over", "the host did not answer")
-            elif result["ok"]:
-                work.changes |= {
-                    **destination(work).as_columns(),
-                    "power_state": result["facts"]["power_state"],
-                }
-                work.advance_to_task("leave")
-            else:
-                self.stay(work, "take_over", result["error"])
+        for work, facts in self.done(batch, "take_over", end=destination, elsewhere=False):
+            work.changes |= {**destination(work).as_columns(), "power_state": facts["power_state"]}
+            work.advance_to_task("leave")
 
     # ------------------------------------------------------------ the source has forgotten it
 
@@ -185,9 +164,9 @@ class LiveMigrate(Moving):
 
     def _abort(self, work: Work) -> None:
         work.data["aborted"] = True
-        self.stay(work, "live_migrate", _ABORTED)
+        self._stay(work, _ABORTED)
 
     def _tell_wish(self, work: Work) -> None:
         wish = self._wish(work)
         if wish is not None:
-            self._agents.signal(work, Move.of(work).source.host, _SIGNALS[Wish(wish)])
+            self._agents.signal(work, source(work).host, _SIGNALS[Wish(wish)])

@@ -12,7 +12,7 @@ crash finds in Placement whether the last claim came true, and gives it back bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -148,7 +148,7 @@ class Moving:
         bindings = [server_ports.binding(work, destination(work).host, cell_of(work)) for work in batch]
         for work, ports in zip(batch, self._tools.network.bind(bindings), strict=True):
             if isinstance(ports, NetworkError):
-                self.try_elsewhere(work, "bind", str(ports), allowed=ports.retry_elsewhere)
+                self.failed(work, "bind", str(ports), destination(work), elsewhere=ports.retry_elsewhere)
                 continue
             server_ports.keep(work, ports)
             work.changes["addresses"] = server_ports.addresses(ports)
@@ -183,26 +183,51 @@ class Moving:
             node_uuid=lambda work: end(work).node_uuid,
         )
 
+    def order(
+        self,
+        batch: Sequence[Work],
+        step: str,
+        *,
+        then: str,
+        end: Callable[[Work], End],
+        elsewhere: bool,
+        payload: Callable[[Work], dict[str, Any]] = lambda _work: {},
+    ) -> None:
+        """As `ask`, for what the move can't do without; `elsewhere` if another destination may do it."""
+
+        def down(work: Work) -> None:
+            self.failed(work, step, "the host went down", end(work), elsewhere=elsewhere)
+
+        self.ask(batch, step, then=then, end=end, down=down, payload=payload)
+
+    def done(
+        self, batch: Sequence[Work], step: str, *, end: Callable[[Work], End], elsewhere: bool
+    ) -> Iterator[tuple[Work, dict[str, Any]]]:
+        """Those whose hosts did what the step `step` ordered, with what they tell; the others go back."""
+        for work in batch:
+            result = work.take_result()
+            if result is None:
+                if not self.no_answer(work, step, end(work)):
+                    self.failed(work, step, "the host did not answer", end(work), elsewhere=elsewhere)
+            elif result["ok"]:
+                yield work, result["facts"]
+            else:
+                allowed = elsewhere and bool(result["retry_elsewhere"])
+                self.failed(work, step, result["error"], end(work), elsewhere=allowed)
+
     def no_answer(self, work: Work, asked: str, end: End) -> bool:
         """The deadline passed: True if the host lives and is asked again."""
         return end.host in self._tools.hosts.up() and self._agents.ask_again(work, asked)
 
     # ------------------------------------------------------------ going back
 
-    def try_elsewhere(self, work: Work, step: str, error: str, *, allowed: bool) -> None:
-        """The destination failed the server: clean up there, and take the next one if there may be one."""
-        self.note(work, self.arrive_event, error, host=destination(work).host)
+    def failed(self, work: Work, step: str, error: str, end: End, *, elsewhere: bool) -> None:
+        """One end failed the server: clean up at the destination, and take the next one if that may help."""
+        self.note(work, self.arrive_event, error, host=end.host)
         self._keep_attempt(work, step, "failed", error)
         failures = [one for one in work.data[traces.ATTEMPTS] if one["outcome"] == "failed"]
-        if not allowed or len(failures) >= self._tools.max_attempts:
+        if not elsewhere or len(failures) >= self._tools.max_attempts:
             work.data["last_error"] = error
-        work.advance_to_task("clean")
-
-    def stay(self, work: Work, step: str, error: str) -> None:
-        """The source failed, or the move was called off: clean up at the destination, and that is it."""
-        self.note(work, self.arrive_event, error, host=Move.of(work).source.host)
-        self._keep_attempt(work, step, "failed", error)
-        work.data["last_error"] = error
         work.advance_to_task("clean")
 
     def clean(self, batch: Sequence[Work]) -> None:
@@ -255,7 +280,7 @@ class Moving:
                 stopped.append(work)
             else:
                 self.over(work)
-        self.ask(stopped, "start", then="restored", end=lambda work: Move.of(work).source, down=self.over)
+        self.ask(stopped, "start", then="restored", end=source, down=self.over)
 
     def _has_to_start(self, work: Work) -> bool:
         return self.stopped_at_source(work) and Move.of(work).old_state == VmState.ACTIVE
@@ -264,7 +289,7 @@ class Moving:
         for work in batch:
             result = work.take_result()
             if result is None:
-                if not self.no_answer(work, "restore", Move.of(work).source):
+                if not self.no_answer(work, "restore", source(work)):
                     self.over(work)
             elif result["ok"]:
                 work.changes["power_state"] = result["facts"]["power_state"]
@@ -298,7 +323,7 @@ class Moving:
             batch,
             "destroy",
             then="left",
-            end=lambda work: Move.of(work).source,
+            end=source,
             down=lambda work: work.advance("release"),
         )
 
@@ -306,7 +331,7 @@ class Moving:
         for work in batch:
             result = work.take_result()
             if result is None:
-                if not self.no_answer(work, "leave", Move.of(work).source):
+                if not self.no_answer(work, "leave", source(work)):
                     work.advance("release")
             elif result["ok"]:
                 work.advance("release")
@@ -341,6 +366,10 @@ class Moving:
         decided_at = work.data.get("decided_at", work.operation.attempt)
         record = traces.attempt_record(decided_at, step, outcome, detail)
         work.data.setdefault(traces.ATTEMPTS, []).append(record)
+
+
+def source(work: Work) -> End:
+    return Move.of(work).source
 
 
 def cell_of(work: Work) -> str:
