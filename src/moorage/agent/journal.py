@@ -183,6 +183,19 @@ class Journal:
             text = msgspec.json.encode(value).decode()
             file.execute("INSERT OR REPLACE INTO settings VALUES ('ratios', ?)", (text,))
 
+    @property
+    def shared_through(self) -> dict[str, str]:
+        """By node, the placement aggregate that we put it into."""
+        with self._lock:
+            row = self._file.execute("SELECT value FROM settings WHERE name = 'shared_through'").fetchone()
+        return {} if row is None else msgspec.json.decode(row[0], type=dict[str, str])
+
+    @shared_through.setter
+    def shared_through(self, value: dict[str, str]) -> None:
+        with self._transaction() as file:
+            text = msgspec.json.encode(value).decode()
+            file.execute("INSERT OR REPLACE INTO settings VALUES ('shared_through', ?)", (text,))
+
     def close(self) -> None:
         with self._lock:
             self._file.close()

@@ -17,6 +17,7 @@ from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
 from moorage.agent.ownership import Ownership, Word
 from moorage.agent.ports import Ports
+from moorage.agent.sharing import Sharing
 from moorage.agent.tracker import Tracker
 from moorage.bus.contract import (
     ABORT,
@@ -116,6 +117,7 @@ class AgentService:
         self._placement = placement
         self._ownership = ownership
         self._tracker = Tracker(placement, journal)
+        self._sharing = Sharing(placement, journal)
         self._tracker.disabled = journal.disabled
         self._use_ratios(journal.ratios)
         self._said_nodes: list[NodeFacts] | None = None
@@ -229,7 +231,8 @@ class AgentService:
             self._inventory.wake()
 
     def _report_inventory(self) -> bool:
-        return self._tracker.report(self._driver.nodes())
+        nodes = self._driver.nodes()
+        return self._tracker.report(nodes) and self._sharing.settle(nodes)
 
     def _beat(self) -> None:
         """Say that we live, and what changed. What could not be said is said next time."""
@@ -286,6 +289,7 @@ class AgentService:
         self._said_all_at = time.monotonic()
         self._ask_for_everything()
         self._tracker.forget()
+        self._sharing.forget()
         self._inventory.wake()
         self._journal.forget(self._settings.remember_seconds)
 

@@ -13,7 +13,7 @@ from moorage.compute.errors import ComputeError, NotFoundError
 from moorage.compute.services import AGENT, Service, listed
 from moorage.compute.states import VmState
 from moorage.db.among import among
-from moorage.db.tables.compute import nodes, servers
+from moorage.db.tables.compute import IS_PLACE, nodes, servers
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,15 @@ class Hypervisor:
         return self.facts.get(name, default)
 
 
-_COLUMNS = (nodes.c.id, nodes.c.uuid, nodes.c.name, nodes.c.host, nodes.c.hypervisor_type, nodes.c.facts)
+_PLACES = sa.select(
+    nodes.c.id, nodes.c.uuid, nodes.c.name, nodes.c.host, nodes.c.hypervisor_type, nodes.c.facts
+).where(IS_PLACE)
 
 
 def find(connection: Connection, identity: str | int) -> Hypervisor:
     """By its UUID, or by its number for old clients."""
     column = nodes.c.uuid if isinstance(identity, str) else nodes.c.id
-    found = _read(connection, sa.select(*_COLUMNS).where(column == identity))
+    found = _read(connection, _PLACES.where(column == identity))
     if not found:
         raise NotFoundError(f"Hypervisor with ID '{identity}' could not be found.")
     return found[0]
@@ -60,7 +62,7 @@ def find(connection: Connection, identity: str | int) -> Hypervisor:
 def page(
     connection: Connection, marker: str | int | None = None, limit: int | None = None
 ) -> list[Hypervisor]:
-    query = sa.select(*_COLUMNS).order_by(nodes.c.id)
+    query = _PLACES.order_by(nodes.c.id)
     if marker is not None:
         column = nodes.c.uuid if isinstance(marker, str) else nodes.c.id
         start = connection.execute(sa.select(nodes.c.id).where(column == marker)).scalar_one_or_none()
@@ -72,7 +74,7 @@ def page(
 
 def matching(connection: Connection, pattern: str) -> list[Hypervisor]:
     """Those with `pattern` somewhere in their name."""
-    query = sa.select(*_COLUMNS).where(nodes.c.name.contains(pattern, autoescape=True)).order_by(nodes.c.id)
+    query = _PLACES.where(nodes.c.name.contains(pattern, autoescape=True)).order_by(nodes.c.id)
     found = _read(connection, query)
     if not found:
         raise NotFoundError(f"No hypervisor matching '{pattern}' could be found.")

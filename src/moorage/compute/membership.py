@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.aggregates import aggregate_hosts, aggregates, deleted_aggregates, unmirrored_nodes
-from moorage.db.tables.compute import nodes
+from moorage.db.tables.compute import IS_PLACE, nodes
 
 NOWHERE: frozenset[str] = frozenset()
 
@@ -50,7 +50,7 @@ class Wanted:
 
 def wanted(connection: Connection, node_uuids: Collection[str] | None = None) -> Wanted:
     """Of these nodes, or of all; needs a snapshot."""
-    found = sa.select(nodes.c.uuid, nodes.c.host)
+    found = sa.select(nodes.c.uuid, nodes.c.host).where(IS_PLACE)
     waiting = sa.select(unmirrored_nodes.c.uuid)
     if node_uuids is not None:
         found = found.where(among(connection, nodes.c.uuid, node_uuids))
@@ -76,7 +76,8 @@ def _of_hosts(connection: Connection, hosts: Collection[str] | None) -> dict[str
 
 
 def nodes_of(connection: Connection, host: str) -> list[str]:
-    return list(connection.execute(sa.select(nodes.c.uuid).where(nodes.c.host == host)).scalars())
+    query = sa.select(nodes.c.uuid).where(nodes.c.host == host, IS_PLACE)
+    return list(connection.execute(query).scalars())
 
 
 def mark_due(connection: Connection, node_uuids: Iterable[str]) -> None:

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from moorage.compute import migrations
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.core.clock import utcnow
-from moorage.db.tables.compute import nodes, servers, services
+from moorage.db.tables.compute import IS_PLACE, nodes, servers, services
 
 AGENT = "nova-compute"
 """What clients call the service that owns nodes."""
@@ -101,7 +101,8 @@ def nodes_of(connection: Connection, service: Service) -> list[str]:
     """The UUIDs of a host's nodes, which are those of their providers."""
     if service.binary != AGENT:
         return []
-    return list(connection.execute(sa.select(nodes.c.uuid).where(nodes.c.host == service.host)).scalars())
+    query = sa.select(nodes.c.uuid).where(nodes.c.host == service.host, IS_PLACE)
+    return list(connection.execute(query).scalars())
 
 
 def delete(connection: Connection, service: Service) -> list[str]:

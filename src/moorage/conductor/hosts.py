@@ -15,7 +15,7 @@ from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db.among import one_of
 from moorage.db.database import Database
-from moorage.db.tables.compute import nodes, servers, services
+from moorage.db.tables.compute import IS_PLACE, nodes, servers, services
 from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
 from moorage.scheduler.hosts import HostState
 
@@ -41,7 +41,7 @@ _STATES = (
     )
     .join_from(nodes, services, (services.c.host == nodes.c.host) & (services.c.binary == AGENT_BINARY))
     .outerjoin(_HERE, _HERE.c.node_uuid == nodes.c.uuid)
-    .where(one_of(nodes.c.uuid, "uuids"))
+    .where(one_of(nodes.c.uuid, "uuids"), IS_PLACE)
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from moorage.compute import membership
 from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor import build_failures, ledger, ownership, progress, registry, sightings
 from moorage.conductor.ledger import Answer
+from moorage.conductor.ownership import Settlement
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.conductor.sightings import Wished
 from moorage.conductor.vigil import Vigil
@@ -98,15 +99,21 @@ class Inbox:
     def _decide_owners(self, connection: Connection, heartbeat: Heartbeat, recorded: _Recorded) -> _Recorded:
         down_after = self._vigil.down_after()
         recorded.orders += ownership.peer_orders(connection, heartbeat, down_after)
+        inherited = ownership.inherit(connection, heartbeat, down_after)
+        self._follow_settlement(recorded, inherited, ownership.order(inherited, everything=False))
         if heartbeat.bid is not None:
             settlement = ownership.settle(connection, heartbeat, heartbeat.bid, down_after)
             answer = ownership.order(settlement, everything=heartbeat.bid.everything)
-            recorded.orders += [answer] if answer is not None else []
-            recorded.revoked = settlement.revoked
-            recorded.nodes_changed = settlement.changed
+            self._follow_settlement(recorded, settlement, answer)
         elif heartbeat.tally is not None:
             recorded.orders += ownership.corrections(connection, heartbeat.host, heartbeat.tally)
         return recorded
+
+    def _follow_settlement(self, recorded: _Recorded, settlement: Settlement, answer: Task | None) -> None:
+        recorded.orders += [answer] if answer is not None else []
+        for host, lost in settlement.revoked.items():
+            recorded.revoked.setdefault(host, {}).update(lost)
+        recorded.nodes_changed |= settlement.changed
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         try:
@@ -121,7 +128,7 @@ class _Recorded:
     """What follows from a heartbeat, once it is written down."""
 
     orders: list[Task]
-    revoked: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    revoked: dict[str, dict[str, int]] = field(default_factory=dict)
     nodes_changed: bool = False
 
 

@@ -24,6 +24,8 @@ from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import nodes, operations, servers, services
+from moorage.drivers.ironic.partition import RESERVATION, share
+from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
 
 LOG = logging.getLogger(__name__)
 
@@ -34,6 +36,8 @@ NOBODY = ""
 TERMS = "partition"
 """Where the facts of a service say which nodes it shares with its peers."""
 FAILOVER = "failover_servers"
+_ALIKE = ("key", "shard", "selection", "shared")
+"""What peers have in common."""
 
 
 class _Row(NamedTuple):
@@ -147,9 +151,33 @@ def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
         _insert(connection, host, new, settlement)
         failover = bool(heartbeat.facts.get(FAILOVER, True))
         _take(connection, host, others, living, settlement, failover=failover)
+        _bring_home(connection, host, others, living, settlement)
     _follow(connection, [node for node in bid.wanted if node.uuid in settlement.granted], rows, settlement)
     if bid.everything:
         settlement.granted = _owned(connection, host)
+    return settlement
+
+
+def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> Settlement:
+    """Pools with servers whose host is down: no peer knows of them, so that nobody bids for them.
+
+    Each goes to that peer to which hashing gives it, as soon as that one is heard of.
+    """
+    settlement, terms = Settlement(), heartbeat.facts.get(TERMS) or {}
+    if terms.get("selection") != RESERVATION or not heartbeat.facts.get(FAILOVER, True):
+        return settlement
+    query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
+    mates = {host for host, facts in connection.execute(query) if _same(facts.get(TERMS), terms)}
+    living = _living(connection, down_after)
+    if heartbeat.host not in living or mates <= living:
+        return settlement
+    left = sa.select(nodes.c.uuid).where(
+        nodes.c.host.in_(sorted(mates - living)), nodes.c.hypervisor_type == POOL, _carries_server()
+    )
+    found = list(connection.execute(left).scalars())
+    if found:
+        mine = share(heartbeat.host, members(connection, heartbeat, down_after), found)
+        _take(connection, heartbeat.host, _locked(connection, mine), living, settlement, failover=True)
     return settlement
 
 
@@ -274,6 +302,28 @@ def _take(
         LOG.warning("host %s is down: host %s takes over %d of its nodes", loser, host, len(lost))
 
 
+def _bring_home(
+    connection: Connection, host: str, others: Mapping[str, _Row], living: set[str], settlement: Settlement
+) -> None:
+    """A pool has its host's name. When that host is back, a peer that looked after it gives it back, with its
+    servers, as soon as nothing is being done to these."""
+    busy = sa.exists().where(
+        servers.c.node_uuid == nodes.c.uuid,
+        operations.c.server_id == servers.c.id,
+        operations.c.finished_at.is_(None),
+    )
+    strayed = [uuid for uuid, row in others.items() if row.name == host and row.host in living]
+    query = sa.select(nodes.c.uuid).where(among(connection, nodes.c.uuid, strayed), ~busy)
+    found = connection.execute(query).scalars().all() if strayed else []
+    _hand(connection, found, host)
+    _move_servers(connection, found, host)
+    for uuid in found:
+        settlement.granted[uuid] = others[uuid].epoch + 1
+        settlement.revoked.setdefault(others[uuid].host, {})[uuid] = others[uuid].epoch + 1
+        settlement.changed = True
+    MOVED.labels("home").inc(len(found))
+
+
 def _move_servers(connection: Connection, node_uuids: Collection[str], host: str) -> None:
     """Node and server move together; what an operation waits for there is asked of the new host at once."""
     if not node_uuids:
@@ -350,4 +400,4 @@ def _lives(down_after: timedelta) -> sa.ColumnElement[bool]:
 
 def _same(one: Mapping[str, Any] | None, other: Mapping[str, Any]) -> bool:
     """Whether two hosts serve the same nodes, whomever they want to share them with."""
-    return one is not None and all(one.get(name) == other.get(name) for name in ("key", "shard"))
+    return one is not None and all(one.get(name) == other.get(name) for name in _ALIKE)

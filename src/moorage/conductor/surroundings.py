@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.db.among import among
 from moorage.db.database import Database
-from moorage.db.tables.compute import nodes, server_group_members, server_groups, servers
+from moorage.db.tables.compute import IS_PLACE, nodes, server_group_members, server_groups, servers
 from moorage.scheduler import hints
 from moorage.scheduler.request import MOST_TREES
 from moorage.scheduler.server_group import GroupPolicy, ServerGroup
@@ -65,7 +65,7 @@ def _nodes_of(connection: Connection, target: Target) -> tuple[str, ...]:
     host, node = target
     alive = sa.and_(servers.c.node_uuid == nodes.c.uuid, servers.c.deleted_at.is_(None))
     here = sa.select(sa.func.count()).where(alive).scalar_subquery()
-    query = sa.select(nodes.c.uuid).order_by(here, nodes.c.name).limit(MOST_TREES)
+    query = sa.select(nodes.c.uuid).where(IS_PLACE).order_by(here, nodes.c.name).limit(MOST_TREES)
     if host is not None:
         query = query.where(nodes.c.host == host)
     if node is not None:

@@ -49,6 +49,8 @@ class Node(msgspec.Struct, frozen=True):
     traits: list[str] = []
     facts: dict[str, Any] = {}
     """For the hypervisor list: host_ip, cpu_info, hypervisor_version, …"""
+    shared_through: str = ""
+    """The placement aggregate in which it shares something with others; empty if it does not."""
 
 
 class ServerSpec(msgspec.Struct, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,34 +31,42 @@ FIRST, SECOND = "fake-1", "fake-2"
 class MetalCloud(Cloud):
     """Its hosts reserve machines of the same group."""
 
-    ironic: SimulatedIronic
+    def __init__(self, ironic: SimulatedIronic, quick: IronicSettings, *others: Any) -> None:
+        self._ironic = ironic
+        self._quick = quick
+        super().__init__(*others)
 
     def agent(self, host: str) -> AgentService:
         directory = self._data / "agents" / host
         directory.mkdir(parents=True, exist_ok=True)
         settings = replace(AgentSettings.from_conf(self._conf), host=host, driver="ironic")
-        quick = IronicSettings(poll_interval=0.05)
-        driver = ReservingDriver(self.ironic.client(), Partition("a"), host, quick)
+        driver = ReservingDriver(self._ironic.client(), Partition("a"), host, self._quick)
         journal = Journal(directory / "journal.sqlite")
         ownership = Ownership(host, driver)
         return AgentService(settings, driver, self._bus.agent_side(), self._placement, journal, ownership)
 
 
 class MetalYard(Yard):
-    """A cloud of bare metal, in which everybody is one who may see all."""
+    def __init__(self, url: str, directory: Path, ironic: SimulatedIronic, *, shared: bool) -> None:
+        self._ironic = ironic
+        self._quick = IronicSettings(poll_interval=0.05, shared_capacity=shared)
+        super().__init__(url, directory, hosts=2)
 
-    make_cloud = MetalCloud
+    def make_cloud(self, directory: Path, hosts: int) -> Cloud:
+        database = self.placement.database
+        return MetalCloud(self._ironic, self._quick, self.conf, database, self.client, directory, hosts)
 
     def make_flavor(self) -> None:
         body = {"id": FLAVOR, "name": FLAVOR, "vcpus": 4, "ram": 64, "disk": 1}
         assert self.api.simulate_post("/v2.1/flavors", json={"flavor": body}).status_code == 200
-        specs = {"VCPU": "0", "MEMORY_MB": "0", "DISK_GB": "0", "CUSTOM_GOLD": "1"}
-        body = {"extra_specs": {f"resources:{name}": amount for name, amount in specs.items()}}
+        specs = {f"resources:{name}": "0" for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
+        specs |= {f"resources:{pool.SEAT}": "1", "resources1:CUSTOM_GOLD": "1"}
+        body = {"extra_specs": specs}
         path = f"/v2.1/flavors/{FLAVOR}/os-extra_specs"
         assert self.api.simulate_post(path, json=body).status_code == 200
 
-    def boot_metal(self, count: int = 1) -> list[str]:
-        return self.boot(count, flavorRef=FLAVOR)
+    def boot_metal(self, count: int = 1, **fields: Any) -> list[str]:
+        return self.boot(count, flavorRef=FLAVOR, **fields)
 
     def host_of(self, uuid: str) -> str:
         return str(self.server(uuid)["OS-EXT-SRV-ATTR:host"])
@@ -69,13 +76,16 @@ class MetalYard(Yard):
         listed = self.get("/v2.1/os-hypervisors/detail")["hypervisors"]
         return str(next(one["service"]["host"] for one in listed if one["hypervisor_hostname"] == host))
 
-    def offered(self, host: str) -> dict[str, int]:
-        """What a pool has, whoever uses it, by resource class."""
+    def offered(self, provider_uuid: str) -> int:
+        """The machines that a provider has for servers, used or not."""
         with self.placement.picture() as (fleet, _):
-            slot = fleet.slot_of_uuid(pool.uuid_of(host))
-            assert slot is not None
-            found = fleet.inventory(slot)
-            return {fleet.names.class_name(name): capacity for name, (capacity, _) in found.items()}
+            slot = fleet.slot_of_uuid(provider_uuid)
+            found = {} if slot is None else fleet.inventory(slot)
+            named = {fleet.names.class_name(name): capacity for name, (capacity, _) in found.items()}
+            return named.get("CUSTOM_GOLD", 0)
+
+    def await_offer(self, provider_uuid: str, count: int) -> None:
+        wait_until(lambda: self.offered(provider_uuid) == count, f"{count} machines to be offered", 60)
 
     def set_service(self, host: str, **fields: Any) -> None:
         services = self.get("/v2.1/os-services?binary=nova-compute")["services"]
@@ -99,16 +109,18 @@ def ironic() -> Iterator[SimulatedIronic]:
         yield made
 
 
+Make = Callable[..., MetalYard]
+
+
 @pytest.fixture
-def metal(ironic: SimulatedIronic, database_url: str, tmp_path: Path) -> Iterator[Callable[[int], MetalYard]]:
+def metal(ironic: SimulatedIronic, database_url: str, tmp_path: Path) -> Iterator[Make]:
     made: list[MetalYard] = []
 
-    def make(machines: int) -> MetalYard:
+    def make(machines: int, *, shared: bool = False) -> MetalYard:
         for number in range(machines):
             ironic.enrol(f"a-{number}", "a")
         ironic.enrol("stranger", "b")
-        MetalCloud.ironic = ironic
-        made.append(MetalYard(database_url, tmp_path / "agents", hosts=2))
+        made.append(MetalYard(database_url, tmp_path / "agents", ironic, shared=shared))
         made[0].make_flavor()
         return made[0]
 
@@ -117,14 +129,11 @@ def metal(ironic: SimulatedIronic, database_url: str, tmp_path: Path) -> Iterato
         one.stop()
 
 
-Make = Callable[[int], MetalYard]
-
-
 def test_servers_are_spread_over_hosts_that_offer_the_same_machines(
     metal: Make, ironic: SimulatedIronic
 ) -> None:
     cloud = metal(5)
-    assert [cloud.offered(host) for host in (FIRST, SECOND)] == [{"CUSTOM_GOLD": 5}] * 2
+    assert [cloud.offered(pool.uuid_of(host)) for host in (FIRST, SECOND)] == [5, 5]
     servers = cloud.boot_metal(4)
     cloud.await_status(servers, "ACTIVE")
     assert sorted(map(cloud.host_of, servers)) == [FIRST, FIRST, SECOND, SECOND]
@@ -133,13 +142,13 @@ def test_servers_are_spread_over_hosts_that_offer_the_same_machines(
     assert all(ironic.nodes[found[0]]["conductor_group"] == "a" for found in machines)
     # Each has what is left, and what its own servers have.
     for host in (FIRST, SECOND):
-        wait_until(partial(lambda name: cloud.offered(name) == {"CUSTOM_GOLD": 3}, host), "the offers", 30)
+        cloud.await_offer(pool.uuid_of(host), 3)
     for server in servers:
         cloud.delete(server)
     cloud.await_gone(servers)
     assert (ironic.reservations, cloud.holders()) == ({}, set())
     for host in (FIRST, SECOND):
-        wait_until(partial(lambda name: cloud.offered(name) == {"CUSTOM_GOLD": 5}, host), "the offers", 30)
+        cloud.await_offer(pool.uuid_of(host), 5)
 
 
 def test_of_two_servers_one_gets_the_last_machine_and_the_other_a_clear_fault(
@@ -151,7 +160,7 @@ def test_of_two_servers_one_gets_the_last_machine_and_the_other_a_clear_fault(
     (loser,) = [one for one in shown if one["status"] == "ERROR"]
     (winner,) = [one for one in shown if one["status"] == "ACTIVE"]
     assert list(ironic.reservations) == [winner["id"]]
-    assert "CUSTOM_GOLD" in loser["fault"]["message"], loser["fault"]
+    assert "No valid host" in loser["fault"]["message"], loser["fault"]
     cloud.await_rest()
     assert cloud.holders() == {winner["id"]}
     with cloud.placement.database.read() as connection:
@@ -168,16 +177,20 @@ def test_a_peer_looks_after_the_servers_of_a_host_that_is_down_until_it_is_back(
     orphan = next(server for server in servers if cloud.host_of(server) == FIRST)
     before = cloud.client.allocations(orphan)[0]
     cloud.die(FIRST)
-    wait_until(lambda: cloud.host_of(orphan) == SECOND, "the peer to take over", 30)
+    wait_until(lambda: cloud.host_of(orphan) == SECOND, "the peer to take over", 60)
     assert cloud.owner_of(FIRST) == SECOND
-    wait_until(lambda: cloud.offered(FIRST) == {"CUSTOM_GOLD": 1}, "nothing more to come there", 30)
+    cloud.await_offer(pool.uuid_of(FIRST), 1)  # nothing more is to come there
     reboot(cloud, orphan)
     (late,) = cloud.boot_metal()
     cloud.await_status([late], "ACTIVE")
     assert cloud.host_of(late) == SECOND
-    assert before == cloud.client.allocations(orphan)[0] == {pool.uuid_of(FIRST): {"CUSTOM_GOLD": 1}}
+    assert (
+        before
+        == cloud.client.allocations(orphan)[0]
+        == {pool.uuid_of(FIRST): {"CUSTOM_GOLD": 1, pool.SEAT: 1}}
+    )
     cloud.come_back(FIRST)
-    wait_until(lambda: cloud.host_of(orphan) == FIRST, "the host to have its own again", 30)
+    wait_until(lambda: cloud.host_of(orphan) == FIRST, "the host to have its own again", 60)
     assert cloud.owner_of(FIRST) == FIRST
     reboot(cloud, orphan)
     assert len(ironic.holders(orphan)) == 1
@@ -185,6 +198,77 @@ def test_a_peer_looks_after_the_servers_of_a_host_that_is_down_until_it_is_back(
         cloud.delete(server)
     cloud.await_gone([*servers, late])
     assert (ironic.reservations, cloud.holders()) == ({}, set())
+
+
+def test_machines_that_hosts_share_are_counted_once(metal: Make, ironic: SimulatedIronic) -> None:
+    cloud = metal(3, shared=True)
+    shared = pool.capacity_uuid(Partition("a"))
+    cloud.await_offer(shared, 3)
+    assert [cloud.offered(pool.uuid_of(host)) for host in (FIRST, SECOND)] == [0, 0]
+    await_members(cloud, shared)
+    servers = cloud.boot_metal(4)
+    shown = cloud.await_status(servers, "ACTIVE", "ERROR")
+    placed = [one["id"] for one in shown if one["status"] == "ACTIVE"]
+    assert sorted(map(cloud.host_of, placed)) in ([FIRST, FIRST, SECOND], [FIRST, SECOND, SECOND])
+    (refused,) = [one for one in shown if one["status"] == "ERROR"]
+    assert "No valid host" in refused["fault"]["message"]
+    held = {uuid for server in placed for uuid in cloud.client.allocations(server)[0]}
+    assert held == {shared, pool.uuid_of(FIRST), pool.uuid_of(SECOND)}
+    writer = writer_of(cloud, shared)
+    cloud.die(writer)
+    other = SECOND if writer == FIRST else FIRST
+    wait_until(lambda: writer_of(cloud, shared) == other, "the peer to write", 60)
+    ironic.enrol("late", "a")
+    cloud.await_offer(shared, 4)
+    late = cloud.boot_metal()
+    cloud.await_status(late, "ACTIVE")
+    for server in (*servers, *late):
+        cloud.delete(server)
+    cloud.await_gone([*servers, *late])
+    assert (ironic.reservations, cloud.holders()) == ({}, set())
+
+
+def test_what_hosts_share_is_no_place_and_in_no_zone(metal: Make) -> None:
+    """In the aggregates of its writer it would be shared with everybody there."""
+    cloud = metal(2, shared=True)
+    shared = pool.capacity_uuid(Partition("a"))
+    await_members(cloud, shared)
+    listed = cloud.get("/v2.1/os-hypervisors")["hypervisors"]
+    assert sorted(one["hypervisor_hostname"] for one in listed) == [FIRST, SECOND]
+    body = {"aggregate": {"name": "metal", "availability_zone": "metal"}}
+    made = cloud.api.simulate_post("/v2.1/os-aggregates", json=body).json["aggregate"]
+    for host in (FIRST, SECOND):
+        path = f"/v2.1/os-aggregates/{made['id']}/action"
+        assert cloud.api.simulate_post(path, json={"add_host": {"host": host}}).status_code == 200
+    pools = {pool.uuid_of(FIRST), pool.uuid_of(SECOND)}
+    wait_until(lambda: cloud.client.members([made["uuid"]])[made["uuid"]] >= pools, "the mirror", 60)
+    assert cloud.client.members([made["uuid"]])[made["uuid"]] == pools
+    await_members(cloud, shared)
+    servers = cloud.boot_metal(2, availability_zone="metal")
+    cloud.await_status(servers, "ACTIVE")
+
+
+def await_members(cloud: MetalYard, shared: str) -> None:
+    """Until both hosts share in it, and nobody else."""
+    (aggregate,) = wait_for_aggregates(cloud, shared)
+    expected = {shared, pool.uuid_of(FIRST), pool.uuid_of(SECOND)}
+    wait_until(lambda: cloud.client.members([aggregate])[aggregate] == expected, "both to share", 60)
+
+
+def wait_for_aggregates(cloud: MetalYard, shared: str) -> frozenset[str]:
+    wait_until(lambda: bool(aggregates_of(cloud, shared)), "the provider to be shared", 60)
+    return aggregates_of(cloud, shared)
+
+
+def aggregates_of(cloud: MetalYard, provider_uuid: str) -> frozenset[str]:
+    found = cloud.client.aggregates([provider_uuid]).get(provider_uuid)
+    return frozenset() if found is None else found.aggregates
+
+
+def writer_of(cloud: MetalYard, shared: str) -> str:
+    """The one host that owns, and so writes, what is shared."""
+    with cloud.placement.database.read() as connection:
+        return str(connection.execute(sa.select(nodes.c.host).where(nodes.c.uuid == shared)).scalar_one())
 
 
 def reboot(cloud: MetalYard, server: str) -> None:

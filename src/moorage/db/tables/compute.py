@@ -88,6 +88,11 @@ nodes = sa.Table(
 """The UUID is the provider's; `epoch` grows whenever the node gets another owner; `build_failures` are
 those in a row."""
 
+SHARED_CAPACITY = "ironic-capacity"
+"""The type of a node that is no place for servers: its owner is who writes down what several hosts share."""
+IS_PLACE = nodes.c.hypervisor_type != SHARED_CAPACITY
+"""Whether servers can be on a node."""
+
 servers = sa.Table(
     "servers",
     METADATA,

@@ -53,6 +53,14 @@ OPTIONS: Options = {
             help="Seconds after which all nodes are listed; looks in between ask only for what has changed. "
             "0 to list all nodes at each look.",
         ),
+        cfg.BoolOpt(
+            "shared_capacity",
+            default=False,
+            help="With node_selection = reservation: count the machines of the partition once, in a provider "
+            "that all its hosts share, instead of once for each host. All of them have to say the same, and "
+            "flavors have to ask for a seat, and for the machine in a group of its own: "
+            "resources:CUSTOM_MOORAGE_SEAT=1, resources1:CUSTOM_GOLD=1.",
+        ),
         cfg.FloatOpt(
             "poll_interval",
             default=2.0,

@@ -25,11 +25,13 @@ class Reservation(NamedTuple):
     node_uuid: str | None
     resource_class: str
     """As Placement writes it."""
+    shared_in: str = ""
+    """The provider of what several hosts share, if the server has its machine from there in Placement."""
 
 
-def marks(pool_uuid: str, home: str) -> dict[str, Any]:
+def marks(pool_uuid: str, home: str, shared_in: str = "") -> dict[str, Any]:
     """What a reservation of ours says of itself."""
-    return {_MARK: {"node": pool_uuid, "host": home}}
+    return {_MARK: {"node": pool_uuid, "host": home, "shared_in": shared_in}}
 
 
 def read(record: ReservationRecord) -> Reservation | None:
@@ -37,9 +39,13 @@ def read(record: ReservationRecord) -> Reservation | None:
     said = record.extra.get(_MARK)
     if not isinstance(said, dict) or not said.get("node"):
         return None
-    resource_class = inventory.class_of(record.resource_class or "")
     return Reservation(
-        record.uuid, str(said["node"]), str(said.get("host", "")), record.node_uuid, resource_class
+        server_uuid=record.uuid,
+        pool_uuid=str(said["node"]),
+        home=str(said.get("host", "")),
+        node_uuid=record.node_uuid,
+        resource_class=inventory.class_of(record.resource_class or ""),
+        shared_in=str(said.get("shared_in", "")),
     )
 
 

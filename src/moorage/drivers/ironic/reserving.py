@@ -19,7 +19,7 @@ from moorage.drivers.contract import DriverError, Node, NoRoomError, Parcel, Ser
 from moorage.drivers.ironic import deployment, pool, reservation
 from moorage.drivers.ironic.client import RESERVATIONS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import RESERVATION, Partition
+from moorage.drivers.ironic.partition import RESERVATION, Partition, share
 from moorage.drivers.ironic.record import ALLOCATING, ERROR, NodeRecord, ReservationRecord
 from moorage.drivers.ironic.reservation import Reservations
 from moorage.drivers.ironic.settings import IronicSettings
@@ -103,14 +103,20 @@ class ReservingDriver:
         }
 
     def terms(self) -> dict[str, Any]:
-        return {**self.partition.facts(), "selection": RESERVATION}
+        shared = {"shared": True} if self._settings.shared_capacity else {}
+        return {**self.partition.facts(), "selection": RESERVATION, **shared}
 
     def eligible(self) -> dict[str, SharedNode]:
-        return {self._pool: SharedNode(self._own_pool(), free=not self._reservations.through(self._pool))}
+        """The pool, and the one provider of what all pools share, which one host has to look after."""
+        own = SharedNode(self._own_pool(), free=not self._reservations.through(self._pool))
+        if not self._settings.shared_capacity:
+            return {self._pool: own}
+        capacity = self._capacity()
+        return {self._pool: own, capacity.uuid: SharedNode(capacity, free=True)}
 
     def share(self, host: str, members: Sequence[str]) -> set[str]:
         """Others' pools come without being asked for, when their hosts are down."""
-        return {self._pool}
+        return {self._pool} | share(host, members, [pool.capacity_uuid(self.partition)])
 
     def fate(self, node_uuid: str) -> SharedNode | None:
         """A node of Ironic that this host owned when the scheduler chose nodes is none of ours any more."""
@@ -130,6 +136,8 @@ class ReservingDriver:
         kept, reservations = self._reservations.pools(), self._reservations.all()
         inherited = sorted(uuid for uuid in kept if uuid != self._pool and uuid in self._homes)
         own = [self._own_pool()] if self._pool in kept else []
+        if self._settings.shared_capacity and pool.capacity_uuid(self.partition) in kept:
+            own.append(self._capacity())
         return [*own, *(pool.inherited(uuid, self._homes[uuid], reservations) for uuid in inherited)]
 
     def servers(self) -> dict[str, int]:
@@ -141,7 +149,7 @@ class ReservingDriver:
     # ------------------------------------------------------------ what is done to servers
 
     def spawn(self, spec: ServerSpec) -> int:
-        wish = Wish.of(spec)
+        wish = Wish.of(spec, pool.SEAT)
         with self._calls.begin(spec.uuid, "spawn") as call:
             avoided: set[str] = set()
             while True:
@@ -254,7 +262,7 @@ class ReservingDriver:
             "resource_class": resource_class,
             "candidate_nodes": random.sample(chosen, min(len(chosen), _CANDIDATES)),
             "traits": sorted(wish.traits),
-            "extra": reservation.marks(spec.node_uuid, self._homes.get(spec.node_uuid, self._host)),
+            "extra": self._marks(spec),
         }
         try:
             self._tell(call, lambda: self._client.reserve(wanted))
@@ -371,6 +379,19 @@ class ReservingDriver:
     def _own_machines(self) -> None:
         self._machines.keep(self._reservations.machines())
 
+    def _marks(self, spec: ServerSpec) -> dict[str, Any]:
+        shared_in = pool.capacity_uuid(self.partition) if self._settings.shared_capacity else ""
+        return reservation.marks(spec.node_uuid, self._homes.get(spec.node_uuid, self._host), shared_in)
+
     def _own_pool(self) -> Node:
+        return pool.own(
+            self._host,
+            self.partition,
+            self._machines.fleet.listed().values(),
+            self._reservations.all(),
+            shared=self._settings.shared_capacity,
+        )
+
+    def _capacity(self) -> Node:
         records = self._machines.fleet.listed().values()
-        return pool.own(self._host, self.partition, records, self._reservations.all())
+        return pool.capacity(self.partition, records, self._reservations.all())

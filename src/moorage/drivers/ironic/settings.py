@@ -14,6 +14,7 @@ class IronicSettings:
     deploy_timeout: float = 7200.0
     power_timeout: float = 300.0
     ownership_patience: float = 60.0
+    shared_capacity: bool = False
     full_listing_interval: float = 600.0
 
     @classmethod
@@ -24,5 +25,6 @@ class IronicSettings:
             retries=options.retries,
             deploy_timeout=options.deploy_timeout,
             power_timeout=options.power_timeout,
+            shared_capacity=options.shared_capacity,
             full_listing_interval=options.full_listing_interval,
         )
