@@ -26,6 +26,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 def main(
     sizes: Annotated[str, typer.Option(help="Fleets, in nodes.")] = "1000,10000,100000",
     agents: Annotated[str, typer.Option(help="Hosts that share them.")] = "1,3,10",
+    full: Annotated[bool, typer.Option("--full", help="List all nodes in every pass.")] = False,
     output: Annotated[Path | None, typer.Option("--json", help="Write the figures here.")] = None,
 ) -> None:
     console = Console(width=max(140, Console().width))
@@ -36,13 +37,16 @@ def main(
         for count in [int(count) for count in agents.split(",")]:
             with (
                 tempfile.TemporaryDirectory(prefix="moorage-bench-") as directory,
-                running(Path(directory), size) as site,
+                running(Path(directory), size, full=full) as site,
             ):
                 found.append(measure(site, count))
             console.print(_table(found[-1:]))
     console.print(_table(found))
     if output is not None:
         output.write_text(json.dumps([dataclasses.asdict(one) for one in found], indent=1) + "\n")
+    if any(one.pass_rows_written for one in found):
+        console.print("A pass in which nothing had changed wrote to the database, which it must not.")
+        raise typer.Exit(1)
 
 
 def _table(figures: list[Figures]) -> Table:

@@ -24,7 +24,10 @@ DOWN_SECONDS = 15
 
 
 class Site:
-    def __init__(self, directory: Path, database_url: str, broker_url: str, count: int) -> None:
+    def __init__(
+        self, directory: Path, database_url: str, broker_url: str, count: int, *, full: bool = False
+    ) -> None:
+        """With `full`, hosts list all nodes in every pass, and don't only ask for changes."""
         self._directory = directory
         self._database_url = database_url
         self._ironic_port, self._placement_port = free_port(), free_port()
@@ -42,7 +45,11 @@ class Site:
                 "auth_type": "none",
                 "endpoint": f"http://127.0.0.1:{self._placement_port}",
             },
-            "ironic": {"auth_type": "none", "endpoint": f"http://127.0.0.1:{self._ironic_port}"},
+            "ironic": {
+                "auth_type": "none",
+                "endpoint": f"http://127.0.0.1:{self._ironic_port}",
+                "full_listing_interval": "0" if full else "600",
+            },
         }
 
     def prepare(self) -> None:
@@ -112,9 +119,9 @@ class Site:
 
 
 @contextmanager
-def running(directory: Path, count: int) -> Iterator[Site]:
+def running(directory: Path, count: int, *, full: bool = False) -> Iterator[Site]:
     with rabbitmq.start() as broker, postgres.start() as server:
-        site = Site(directory, server.create_database("moorage"), broker.url, count)
+        site = Site(directory, server.create_database("moorage"), broker.url, count, full=full)
         try:
             site.prepare()
             yield site

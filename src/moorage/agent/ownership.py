@@ -119,7 +119,7 @@ class Ownership:
         eligible = basis.eligible
         mine = self._driver.share(self._host, basis.members) & eligible.keys()
         with self._lock:
-            others = self._epochs.keys() & (eligible.keys() - mine)
+            others = (self._epochs.keys() & eligible.keys()) - mine
             leaving = [*leaving, *(uuid for uuid in others if eligible[uuid].free)]
             self._wanted = self._wishes(mine, eligible)
             for uuid in self._epochs.keys() & gone:

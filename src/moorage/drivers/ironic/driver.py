@@ -26,6 +26,7 @@ from moorage.drivers.contract import (
 )
 from moorage.drivers.ironic import deployment, inventory
 from moorage.drivers.ironic.client import FILTERS, BusyError, IronicClient, IronicError
+from moorage.drivers.ironic.descriptions import Descriptions, Records, describe
 from moorage.drivers.ironic.fleet import Fleet
 from moorage.drivers.ironic.listing import Listing
 from moorage.drivers.ironic.partition import Partition, share
@@ -47,7 +48,6 @@ from moorage.drivers.ironic.settings import IronicSettings
 
 LOG = logging.getLogger(__name__)
 
-Records = Mapping[str, NodeRecord]
 Step = Callable[[NodeRecord], bool]
 """Does the next thing to a node; True once nothing is left to do."""
 
@@ -64,12 +64,12 @@ class IronicDriver:
         self._settings = settings or IronicSettings()
         self._calls = Calls()
         self._progress: dict[str, int] = {}
-        self._descriptions: dict[str, tuple[NodeRecord, SharedNode | None]] = {}
+        self._descriptions = Descriptions()
         self.partition = partition
         """May be replaced at any time; the next look goes by it."""
         self.fleet = Fleet()
         self._listing = Listing(client, self.fleet, self._settings.full_listing_interval)
-        self._eligible: tuple[Records, dict[str, SharedNode]] = ({}, {})
+        self._eligible: tuple[Records, Mapping[str, SharedNode]] = ({}, {})
         self._servers: tuple[Records, dict[str, int]] = ({}, {})
 
     def look(self) -> None:
@@ -90,24 +90,13 @@ class IronicDriver:
     def terms(self) -> dict[str, Any]:
         return self.partition.facts()
 
-    def eligible(self) -> dict[str, SharedNode]:
+    def eligible(self) -> Mapping[str, SharedNode]:
         listed = self.fleet.listed()
         known, eligible = self._eligible
         if known is not listed:
-            before = self._descriptions.copy()  # others may add to it meanwhile
-            self._descriptions = {uuid: one for uuid, one in before.items() if uuid in listed}
-            found = {uuid: self._described(record) for uuid, record in listed.items()}
-            eligible = {uuid: shared for uuid, shared in found.items() if shared is not None}
+            eligible = self._descriptions.of_all(listed)
             self._eligible = (listed, eligible)
         return eligible
-
-    def _described(self, record: NodeRecord) -> SharedNode | None:
-        """Made once for a record: most nodes of a large fleet are the same at every look."""
-        known = self._descriptions.get(record.uuid)
-        if known is None or known[0] is not record:
-            known = (record, _shared(record))
-            self._descriptions[record.uuid] = known
-        return known[1]
 
     def share(self, host: str, members: Sequence[str]) -> set[str]:
         return share(host, members, list(self.fleet.listed()))
@@ -120,13 +109,13 @@ class IronicDriver:
         if record is None:
             return None
         nameless = Node(node_uuid, node_uuid, inventory.HYPERVISOR_TYPE, {})  # it has lost its resource class
-        return _shared(record) or SharedNode(nameless, free=record.instance_uuid is None)
+        return describe(record) or SharedNode(nameless, free=record.instance_uuid is None)
 
     def keep(self, node_uuids: Collection[str]) -> None:
         self.fleet.own(node_uuids)
 
     def nodes(self) -> Sequence[Node]:
-        found = (self._described(record) for _, record in sorted(self.fleet.owned().items()))
+        found = (self._descriptions.of(record) for _, record in sorted(self.fleet.owned().items()))
         return [shared.node for shared in found if shared is not None]
 
     def servers(self) -> dict[str, int]:
@@ -433,11 +422,6 @@ class IronicDriver:
             yield
         finally:
             self._progress.pop(server_uuid, None)
-
-
-def _shared(record: NodeRecord) -> SharedNode | None:
-    node = inventory.find(record).node
-    return None if node is None else SharedNode(node, free=record.instance_uuid is None)
 
 
 def _power(record: NodeRecord) -> int:
