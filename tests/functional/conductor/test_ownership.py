@@ -91,6 +91,20 @@ def test_node_and_server_leave_a_host_that_is_down_together(fleet: SharedFleet) 
     assert fleet.agents["a-1"].owned() == set()
 
 
+def test_a_host_that_comes_back_takes_back_just_what_it_had(fleet: SharedFleet) -> None:
+    fleet.add_nodes("a", 30)
+    for host in ("a-1", "a-2", "a-3"):
+        fleet.start(host, "a")
+    fleet.settle()
+    before = fleet.owners()
+    fleet.kill("a-1")
+    fleet.settle()
+    assert all(host == before[node] for node, host in fleet.owners().items() if before[node] != "a-1")
+    fleet.start("a-1", "a")
+    fleet.settle()
+    assert fleet.owners() == before
+
+
 def test_without_failover_only_free_nodes_leave_a_host_that_is_down(fleet: SharedFleet) -> None:
     nodes = fleet.add_nodes("a", 20)
     for host in ("a-1", "a-2"):

@@ -53,7 +53,7 @@ class MetalShape(Shape):
         reached = {"auth_type": "none", "endpoint": self.ironic_url}
         return {
             "agent": {"driver": "ironic", "inventory_interval": "1.5"},
-            "ironic": {**reached, "poll_interval": "0.3", **options},
+            "ironic": {**reached, "poll_interval": "0.3", "full_listing_interval": "6", **options},
         }
 
 

@@ -49,12 +49,14 @@ def test_the_client_takes_a_server_through_its_life(site: Site) -> None:
     assert site.metal.show(node)["power_state"] != "power on"
     order(clouds, "moorage", "server", "start", "life")
     site.wait(server, "ACTIVE")
-    for kind in ("SOFT", "HARD"):
-        site.act(server, "reboot", {"type": kind})
+    for kind in ("--soft", "--hard"):
+        order(clouds, "moorage", "server", "reboot", kind, "life")
         site.wait(server, "ACTIVE")
     assert site.metal.show(node)["power_state"] == "power on"
-    site.act(server, "rebuild", {"imageRef": made["image"]["id"]})
+    deployed_at = site.metal.show(node)["provision_updated_at"]
+    order(clouds, "moorage", "server", "rebuild", "--image", IMAGE, "life")
     site.wait(server, "ACTIVE")
+    assert site.metal.show(node)["provision_updated_at"] != deployed_at
     order(clouds, "moorage", "server", "delete", "--wait", "life")
     assert site.metal.show(node)["instance_uuid"] is None
     site.wait_until_free(node)

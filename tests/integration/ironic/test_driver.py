@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import threading
@@ -188,6 +189,18 @@ def test_a_deployment_survives_locks_and_lost_answers(
     assert driver.servers() == {server.uuid: SHUT_DOWN}
     remove(metal, driver, server)
     assert driver.servers() == {}
+
+
+def test_a_node_that_stays_locked_is_given_up_after_a_while(
+    metal: Nodes, proxy: FaultyProxy, driver: IronicDriver
+) -> None:
+    server = spec(metal, named(driver)["a-1"])
+    proxy.fail(dataclasses.replace(LOCKED, times=1_000_000))
+    with pytest.raises(DriverError, match="locked") as error:
+        driver.spawn(server)
+    assert error.value.retry_elsewhere
+    assert provisions(proxy) == 11, "as many looks as it is told to have patience for"
+    assert metal.show(server.node_uuid)["instance_uuid"] is None
 
 
 def test_a_node_that_ironic_does_not_take_is_left_as_it_was(metal: Nodes, driver: IronicDriver) -> None:
