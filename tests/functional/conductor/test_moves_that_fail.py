@@ -63,6 +63,25 @@ def test_a_source_that_can_not_forget_what_left_it_live_does_not_keep_it(harbour
     assert place.cloud.holders() == {uuid}
 
 
+def test_a_host_that_lives_though_it_was_declared_dead_forgets_what_was_deleted(harbour: Make) -> None:
+    place = harbour(hosts=1)
+    uuid = place.running()
+    place.die("fake-1")
+    place.cloud.delete(uuid)
+    place.nothing_left(uuid)
+
+
+def test_a_destination_that_lives_though_it_was_declared_dead_forgets_what_went_back(harbour: Make) -> None:
+    place = harbour()
+    uuid = place.running()
+    source = place.host_of(uuid)
+    place.act(uuid, {"migrate": None})
+    place.die(place.settled(uuid, "VERIFY_RESIZE")["OS-EXT-SRV-ATTR:host"])
+    place.act(uuid, {"revertResize": None})
+    place.settled(uuid, "ACTIVE")
+    assert place.only_on(uuid, source).power == 1
+
+
 @pytest.mark.parametrize(
     ("body", "status", "settled"),
     [

@@ -77,11 +77,12 @@ class Delete:
                 self._destroyed_everywhere(work)
 
     def destroy(self, batch: Sequence[Work]) -> None:
-        """A host that is down can't be asked: it cleans up by itself when it comes back."""
+        """A host that is down can't be asked: it cleans up when it comes back, or now, if it hears of it."""
         up = self._hosts.up()
         reachable = [work for work in batch if _host(work) in up]
         for work in batch:
             if _host(work) not in up:
+                self._agents.discard(work, _host(work))
                 self._next_end(work)
         self._agents.ask(
             reachable,

@@ -215,6 +215,11 @@ class Moving:
                 allowed = elsewhere and bool(result["retry_elsewhere"])
                 self.failed(work, step, result["error"], end(work), elsewhere=allowed)
 
+    def forsake(self, end: Callable[[Work], End], then: str, work: Work) -> None:
+        """A host that is down cleans up when it comes back, or now, if it hears of it after all."""
+        self._agents.discard(work, end(work).host)
+        work.advance(then)
+
     def no_answer(self, work: Work, asked: str, end: End) -> bool:
         """The deadline passed: True if the host lives and is asked again."""
         return end.host in self._tools.hosts.up() and self._agents.ask_again(work, asked)
@@ -231,15 +236,15 @@ class Moving:
         work.advance_to_task("clean")
 
     def clean(self, batch: Sequence[Work]) -> None:
-        """A destination that is down cleans up by itself when it comes back."""
-        self.ask(batch, "destroy", then="cleaned", end=destination, down=lambda work: work.advance("retreat"))
+        forsake = partial(self.forsake, destination, "retreat")
+        self.ask(batch, "destroy", then="cleaned", end=destination, down=forsake)
 
     def cleaned(self, batch: Sequence[Work]) -> None:
         for work in batch:
             result = work.take_result()
             if result is None:
                 if not self.no_answer(work, "clean", destination(work)):
-                    work.advance("retreat")
+                    self.forsake(destination, "retreat", work)
             elif result["ok"]:
                 work.advance("retreat")
             elif work.operation.tries < _MOST_CLEANINGS:
@@ -318,21 +323,15 @@ class Moving:
     # ------------------------------------------------------------ leaving the source for good
 
     def leave(self, batch: Sequence[Work]) -> None:
-        """A source that is down cleans up by itself when it comes back."""
-        self.ask(
-            batch,
-            "destroy",
-            then="left",
-            end=source,
-            down=lambda work: work.advance("release"),
-        )
+        forsake = partial(self.forsake, source, "release")
+        self.ask(batch, "destroy", then="left", end=source, down=forsake)
 
     def left(self, batch: Sequence[Work]) -> None:
         for work in batch:
             result = work.take_result()
             if result is None:
                 if not self.no_answer(work, "leave", source(work)):
-                    work.advance("release")
+                    self.forsake(source, "release", work)
             elif result["ok"]:
                 work.advance("release")
             elif work.operation.tries < _MOST_CLEANINGS:
