@@ -138,11 +138,11 @@ class Site:
         ((encoded,),) = rows
         return set(msgspec.msgpack.decode(encoded, type=FakeServer).interfaces)
 
-    def order(self, command: str) -> None:
+    def order(self, command: str, version: str = "2.96") -> None:
         """As the ordinary user does it with the official client."""
         clouds = self.directory / "clouds.yaml"
         clouds.write_text(keystone_clouds(self.lab.keystone, self.lab.demo))
-        order(clouds, self.lab.demo.name, "--os-compute-api-version", "2.96", *command.split())
+        order(clouds, self.lab.demo.name, "--os-compute-api-version", version, *command.split())
 
     def addresses(self, server: Any) -> list[str]:
         return [address["addr"] for each in server.addresses.values() for address in each]

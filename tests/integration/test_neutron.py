@@ -143,6 +143,12 @@ def test_ports_come_and_go_while_a_server_is_there(site: Site, plain: Any) -> No
     assert {port.binding_host_id for port in found.values()} == {server.compute_host}
     assert found[made.port_id].name == "web 2"
     assert len(site.addresses(compute.get_server(server.id))) == 3
+    more = {"addFixedIp": {"networkId": plain.id}}
+    assert compute.post(f"/servers/{server.id}/action", json=more, microversion="2.43").status_code == 202
+    wait_until(
+        lambda: len(site.addresses(compute.get_server(server.id))) == 4, "one more", openstack_site.PATIENCE
+    )
+    wait_until(lambda: not site.settled(server).task_state, "rest", openstack_site.PATIENCE)
     for port_id in (made.port_id, mine.id):
         compute.delete_server_interface(port_id, server=server)
     wait_until(lambda: site.interfaces_on_host(server) == {first.id}, "both to go", openstack_site.PATIENCE)
@@ -198,6 +204,9 @@ def test_the_official_client_adds_and_removes_ports(site: Site, plain: Any) -> N
     site.order(f"server add fixed ip --fixed-ip-address 10.10.0.66 {server.id} plain")
     assert len(site.ports_of(server)) == 3
     assert "10.10.0.66" in site.addresses(site.settled(server))
+    site.order(f"server remove fixed ip {server.id} 10.10.0.66", version="2.43")
+    wait_until(lambda: len(site.addresses(site.settled(server))) == 2, "the address", openstack_site.PATIENCE)
+    assert len(site.ports_of(server)) == 3
     site.order(f"server remove port {server.id} mine")
     wait_until(lambda: len(site.ports_of(server)) == 2, "the port to go", openstack_site.PATIENCE)
     site.order(f"server remove network {server.id} plain")

@@ -1,4 +1,4 @@
-"""One more port for a server that is there, or one fewer.
+"""One more port or address for a server that is there, or one fewer.
 
 As in `lifecycle.py`, each request checks the state, changes it and writes the operation, all in the caller's
 transaction. Several may be asked for at once: they are done one after the other, in the order of asking.
@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute import actions, servers
 from moorage.compute.actions import Origin
-from moorage.compute.errors import NotFoundError
+from moorage.compute.errors import ComputeError, NotFoundError
 from moorage.compute.lifecycle import require_state
 from moorage.compute.server import Server
 from moorage.compute.server_errors import ServerNotReady
@@ -27,6 +27,10 @@ from moorage.network.contract import Agreed, Holding
 ATTACH = "attach_interface"
 DETACH = "detach_interface"
 """Kinds of operations, and the names of the actions."""
+ADD_ADDRESS = "add_address"
+REMOVE_ADDRESS = "remove_address"
+"""Kinds of operations; nobody is told of them as actions."""
+_KINDS = (ATTACH, DETACH, ADD_ADDRESS, REMOVE_ADDRESS)
 _STATES = (VmState.ACTIVE, VmState.STOPPED)
 _TASKS = (None, TaskState.ATTACHING_INTERFACE, TaskState.DETACHING_INTERFACE)
 
@@ -50,11 +54,28 @@ def attach(
 
 def detach(connection: Connection, server: Server, origin: Origin, port_id: str) -> None:
     require_ready(server, DETACH)
-    if port_id not in _port_ids(server.uuid, server.request):
+    if port_id not in {port.id for port in holding_of(server).ports}:
         raise NotFoundError(f"Port id {port_id} could not be found.")
     action_id = actions.start(connection, server.id, DETACH, origin)
     servers.set_state(connection, server.id, task_state=TaskState.DETACHING_INTERFACE)
     ledger.enqueue(connection, server.id, DETACH, {"port": port_id}, action_id)
+
+
+def add_address(connection: Connection, server: Server, network_id: str) -> None:
+    """For a port that the server has on this network."""
+    require_ready(server, "add_fixed_ip")
+    if network_id not in {port.network_id for port in holding_of(server).ports}:
+        raise ComputeError(f"Network {network_id} could not be found for instance {server.uuid}.")
+    servers.set_state(connection, server.id, task_state=TaskState.ATTACHING_INTERFACE)
+    ledger.enqueue(connection, server.id, ADD_ADDRESS, {"network": network_id})
+
+
+def remove_address(connection: Connection, server: Server, address: str) -> None:
+    require_ready(server, "remove_fixed_ip")
+    if address not in {one for port in holding_of(server).ports for one in port.addresses}:
+        raise ComputeError(f"Fixed IP {address} could not be found for instance {server.uuid}.")
+    servers.set_state(connection, server.id, task_state=TaskState.DETACHING_INTERFACE)
+    ledger.enqueue(connection, server.id, REMOVE_ADDRESS, {"address": address})
 
 
 def lose(connection: Connection, server_id: int, port_ids: Collection[str]) -> None:
@@ -75,7 +96,7 @@ def rest(connection: Connection, server_id: int, operation_id: int) -> None:
         operations.c.server_id == server_id,
         operations.c.id != operation_id,
         operations.c.finished_at.is_(None),
-        operations.c.kind.in_((ATTACH, DETACH)),
+        operations.c.kind.in_(_KINDS),
     )
     if connection.execute(others).first() is None:
         servers.set_state(connection, server_id, task_state=None)
@@ -107,7 +128,3 @@ def outcome(connection: Connection, operation_id: int) -> Outcome | None:
 
 def holding_of(server: Server) -> Holding:
     return Holding.of({"uuid": server.uuid, "request": server.request})
-
-
-def _port_ids(uuid: str, request: dict[str, Any]) -> set[str]:
-    return {port.id for port in Holding.of({"uuid": uuid, "request": request}).ports}

@@ -31,6 +31,7 @@ from moorage.conductor.operations.live_migrate import LiveMigrate
 from moorage.conductor.operations.moving import Tools
 from moorage.conductor.operations.power import Power
 from moorage.conductor.operations.power_update import PowerUpdate
+from moorage.conductor.operations.readdress import Readdress
 from moorage.conductor.operations.rebuild import Rebuild
 from moorage.conductor.operations.revert_resize import RevertResize
 from moorage.conductor.operations.unwind import Unwind
@@ -140,6 +141,9 @@ class ConductorService:
             "live_migrate": LiveMigrate(tools),
             "evacuate": Evacuate(tools),
             "unwind": Unwind(tools),
+            **dict.fromkeys(
+                (interfaces.ADD_ADDRESS, interfaces.REMOVE_ADDRESS), Readdress(database, network)
+            ),
             interfaces.ATTACH: AttachInterface(database, agents, hosts, network, PortClaims(placement)),
             interfaces.DETACH: DetachInterface(database, agents, hosts, network, PortClaims(placement)),
             **{kind: Power(agents, kind) for kind in ("start", "stop", "reboot")},

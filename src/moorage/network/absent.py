@@ -55,6 +55,12 @@ class AbsentNetwork:
     def drop(self, holding: Holding, port_id: str) -> None:
         raise _refusal()
 
+    def add_address(self, holding: Holding, network_id: str) -> list[PortRecord]:
+        raise _refusal()
+
+    def remove_address(self, holding: Holding, address: str) -> list[PortRecord]:
+        raise _refusal()
+
     def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
         """The agent has waited for that."""
         return [True for _ in holdings]

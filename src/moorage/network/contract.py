@@ -250,6 +250,12 @@ class Network(Protocol):
     def drop(self, holding: Holding, port_id: str) -> None:
         """The server stays, but loses this port: delete it if we made it, else unbind it."""
 
+    def add_address(self, holding: Holding, network_id: str) -> list[PortRecord]:
+        """One more, for a port that the server has on this network; all its ports as they are then."""
+
+    def remove_address(self, holding: Holding, address: str) -> list[PortRecord]:
+        """Of whichever port has it; all ports as they are then."""
+
     def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
         """Whether all ports of each of these servers carry traffic."""
 

@@ -258,6 +258,42 @@ class NeutronNetwork:
             if record.id in by_id
         ]
 
+    # ------------------------------------------------------------ addresses that come and go
+
+    def add_address(self, holding: Holding, network_id: str) -> list[PortRecord]:
+        """Of the first subnet that has one left. A port that has more than we know of has got it before."""
+        known = {record.id: len(record.addresses) for record in holding.ports}
+        found = self._ports_of([holding.server_uuid])[holding.server_uuid]
+        ports = [port for port in found if port["network_id"] == network_id and port["id"] in known]
+        if not ports:
+            raise NetworkError(f"Network {network_id} could not be found for instance {holding.server_uuid}.")
+        if all(len(port["fixed_ips"]) <= known[port["id"]] for port in ports):
+            self._add_address(ports[0])
+        return self.look([holding])[0]
+
+    def _add_address(self, port: Json) -> None:
+        last: NeutronFault | None = None
+        for subnet in self._atlas.chart(port["network_id"]).subnets:
+            try:
+                more = [*port["fixed_ips"], {"subnet_id": subnet.id}]
+                self._link.update("ports", port["id"], {"fixed_ips": more})
+            except NeutronFault as fault:
+                last = fault
+            else:
+                return
+        if last is not None:
+            raise neutron_faults.of_request(last) from last
+
+    def remove_address(self, holding: Holding, address: str) -> list[PortRecord]:
+        for port in self._ports_of([holding.server_uuid])[holding.server_uuid]:
+            left = [fixed for fixed in port["fixed_ips"] if fixed["ip_address"] != address]
+            if left != port["fixed_ips"]:
+                try:
+                    self._link.update("ports", port["id"], {"fixed_ips": left})
+                except NeutronFault as fault:
+                    raise neutron_faults.of_request(fault) from fault
+        return self.look([holding])[0]
+
     # ------------------------------------------------------------ the end
 
     def release(self, holdings: Sequence[Holding]) -> None:

@@ -192,6 +192,12 @@ class PoolNetwork:
         if port_id == port_of(holding.server_uuid):
             self.release([holding])
 
+    def add_address(self, holding: Holding, network_id: str) -> list[PortRecord]:
+        raise self._unchangeable()
+
+    def remove_address(self, holding: Holding, address: str) -> list[PortRecord]:
+        raise self._unchangeable()
+
     def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
         return [True for _ in holdings]
 
@@ -261,6 +267,9 @@ class PoolNetwork:
     def _one_is_enough(self) -> NetworkError:
         return NetworkError(f"A server has one port on the network {self.network_name}, not several.")
 
+    def _unchangeable(self) -> NetworkError:
+        return NetworkError(f"Addresses of the network {self.network_name} can't be chosen.")
+
     def _check(self, asked: Sequence[Mapping[str, Any]]) -> None:
         if len(asked) > 1:
             raise self._one_is_enough()
@@ -270,7 +279,7 @@ class PoolNetwork:
         if wanted.get("uuid") not in (None, self.network_id):
             raise NetworkError(f"Network {wanted['uuid']} could not be found.", fault=Fault.NOT_FOUND)
         if wanted.get("fixed_ip"):
-            raise NetworkError(f"Addresses of the network {self.network_name} can't be chosen.")
+            raise self._unchangeable()
 
 
 def _outcome(binding: Binding, address: str | None) -> list[PortRecord] | NetworkError:

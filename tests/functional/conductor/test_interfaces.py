@@ -207,3 +207,12 @@ def test_a_port_that_is_gone_from_the_network_goes_from_the_server(harbour: Make
     with database.read() as connection:
         kinds = set(connection.execute(sa.select(operations.c.kind)).scalars())
     assert kinds == {"build", "detach_interface"}
+
+
+def test_a_pool_changes_no_address_of_a_port(harbour: Make) -> None:
+    site = piers(harbour)
+    uuid = site.harbour.running()
+    before = site.harbour.addresses(uuid)
+    site.harbour.act(uuid, {"addFixedIp": {"networkId": NETWORK}}, version="2.43")
+    site.has(uuid, port_of(uuid))
+    assert site.harbour.addresses(uuid) == before

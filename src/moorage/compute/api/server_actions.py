@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine import Connection
 
-from moorage.compute import lifecycle
+from moorage.compute import interfaces, lifecycle
 from moorage.compute.api import move_actions, move_schemas, rebuild_action
 from moorage.compute.api import server_schemas as schemas
 from moorage.compute.api.asked import Asked
@@ -37,9 +37,24 @@ class Action:
     """Which policy holds, if that depends on what is asked for; `policy` is the one for most."""
     look_up: Callable[[ComputeService, Call, Any], Any] | None = None
     """What has to be found out before the server is held."""
+    until: Version | None = None
+    """The last version that has it."""
     ignores_lock: bool = False
     makes_work: bool = True
     """The conductor has to be told."""
+
+
+GONE: dict[str, Version] = {
+    "addFloatingIp": (2, 43),
+    "removeFloatingIp": (2, 43),
+    "addFixedIp": (2, 43),
+    "removeFixedIp": (2, 43),
+    "os-getVNCConsole": (2, 5),
+    "os-getSPICEConsole": (2, 5),
+    "os-getRDPConsole": (2, 5),
+    "os-getSerialConsole": (2, 5),
+}
+"""Actions that the API itself dropped, with the last version that had them."""
 
 
 def _start(asked: Asked) -> None:
@@ -74,6 +89,14 @@ def _reset_state(asked: Asked) -> None:
 
 def _force_delete(asked: Asked) -> None:
     lifecycle.delete(asked.connection, asked.server, asked.origin)
+
+
+def _add_address(asked: Asked) -> None:
+    interfaces.add_address(asked.connection, asked.server, str(asked.argument["networkId"]))
+
+
+def _remove_address(asked: Asked) -> None:
+    interfaces.remove_address(asked.connection, asked.server, asked.argument["address"])
 
 
 ACTIONS: dict[str, Action] = {
@@ -127,20 +150,14 @@ ACTIONS: dict[str, Action] = {
         check=ADMIN,
         ignores_lock=True,
     ),
+    "addFixedIp": Action(
+        _add_address, f"{RULE}os-multinic:add", schemas.ADD_FIXED_IP, until=GONE["addFixedIp"]
+    ),
+    "removeFixedIp": Action(
+        _remove_address, f"{RULE}os-multinic:remove", schemas.REMOVE_FIXED_IP, until=GONE["removeFixedIp"]
+    ),
     "forceDelete": Action(_force_delete, f"{RULE}os-deferred-delete:force", schemas.FORCE_DELETE),
 }
-
-GONE: dict[str, Version] = {
-    "addFloatingIp": (2, 43),
-    "removeFloatingIp": (2, 43),
-    "addFixedIp": (2, 43),
-    "removeFixedIp": (2, 43),
-    "os-getVNCConsole": (2, 5),
-    "os-getSPICEConsole": (2, 5),
-    "os-getRDPConsole": (2, 5),
-    "os-getSerialConsole": (2, 5),
-}
-"""Actions that the API itself dropped, with the last version that had them."""
 
 NOT_OFFERED = frozenset(
     {
@@ -167,7 +184,7 @@ def act(service: ComputeService, call: Call) -> Reply:
     body = call.body()
     name = _name(body)
     action = ACTIONS.get(name)
-    if action is None:
+    if action is None or (action.until is not None and call.version > action.until):
         raise _refusal(service, call, name)
     argument = action.schema.at(call.version).load(body)[name]
     rule = action.policy if action.rule is None else action.rule(call.version, argument)

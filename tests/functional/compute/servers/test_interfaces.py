@@ -148,3 +148,26 @@ def test_detaching_is_accepted_and_written_down(cloud: Cloud) -> None:
         assert (answer.status_code, answer.text) == (202, "")
     assert cloud.operations(uuid)[1:] == [("detach_interface", None)] * 2
     assert cloud.woken
+
+
+# ---------------------------------------------------------------- addresses, as older clients ask for them
+
+
+def test_addresses_come_and_go_by_older_versions_of_the_api(cloud: Cloud) -> None:
+    uuid, _ = with_port(cloud)
+    cloud.run(uuid, node_uuid="cccccccc-0000-4000-8000-000000000001")
+    path = f"/servers/{uuid}/action"
+    add, remove = {"addFixedIp": {"networkId": NETWORK}}, {"removeFixedIp": {"address": "10.64.0.9"}}
+    for body in (add, remove):
+        cloud.alice.refused(400, "POST", path, body, "2.44")
+        assert cloud.alice.call("POST", path, body, version="2.43").status_code == 202
+    assert [kind for kind, _ in cloud.operations(uuid)] == ["build", "add_address", "remove_address"]
+
+
+def test_an_address_that_the_server_has_not_is_told_at_once(cloud: Cloud) -> None:
+    uuid, _ = with_port(cloud)
+    cloud.run(uuid, node_uuid="cccccccc-0000-4000-8000-000000000001")
+    path = f"/servers/{uuid}/action"
+    for body in ({"addFixedIp": {"networkId": ABSENT}}, {"removeFixedIp": {"address": "10.64.0.10"}}):
+        assert "could not be found" in cloud.alice.refused(400, "POST", path, body, "2.43")
+    assert cloud.operations(uuid) == [("build", None)]
