@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.integration.ironic.site import FLAVOR, IMAGE, Site, running
 from tests.lab.client.openstack import openstack, order
 from tests.support import rabbitmq
+from tests.support.moorage import PROGRAMS
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.timeout(600)
@@ -173,3 +175,100 @@ def holders(site: Site, server: str) -> list[str]:
 
 def machine(shown: dict[str, Any]) -> str:
     return str(shown["OS-EXT-SRV-ATTR:hypervisor_hostname"])
+
+
+@pytest.fixture(scope="module")
+def reserving(site: Site) -> Site:
+    """From here on hosts a-1 and a-2 reserve machines, and the other group is out of the way."""
+    site.cloud.agents["b-1"].end()
+    for host in ("a-1", "a-2"):
+        site.cloud.agents[host].end()
+        options = {"partition_key": "a", "node_selection": "reservation"}
+        site.cloud.configure_agent(host, site.shape.serving(**options))
+        site.cloud.agents[host].start()
+    wait_until(lambda: site.owned_by("a-1", "a-2") == {"a-1", "a-2"}, "the nodes to become pools", 60)
+    wait_until(lambda: "b-1" not in site.cloud.hosts_up(), "the other group to be out of the way", 30)
+    return site
+
+
+def test_reserved_machines_take_servers_through_their_lives(reserving: Site) -> None:
+    wait_until(lambda: offers(reserving) == {"a-1": 4, "a-2": 4}, "all machines to be offered", 60)
+    first, second = (reserving.boot(f"reserved-{number}") for number in range(2))
+    shown = [reserving.wait(server, "ACTIVE") for server in (first, second)]
+    assert sorted(one["OS-EXT-SRV-ATTR:host"] for one in shown) == ["a-1", "a-2"]
+    assert [len(holders(reserving, server)) for server in (first, second)] == [1, 1]
+    assert set(holders(reserving, first) + holders(reserving, second)) <= of_group(reserving, "a")
+    reserving.act(first, "os-stop")
+    reserving.wait(first, "SHUTOFF")
+    for action, details in (
+        ("os-start", None),
+        ("reboot", {"type": "HARD"}),
+        ("rebuild", {"imageRef": shown[0]["image"]["id"]}),
+    ):
+        reserving.act(first, action, details)
+        reserving.wait(first, "ACTIVE")
+    reserving.delete(first, second)
+    assert reserving.metal.ask("GET", "allocations")["allocations"] == []
+
+
+def test_of_two_servers_one_gets_the_last_machine(reserving: Site) -> None:
+    wait_until(lambda: offers(reserving) == {"a-1": 4, "a-2": 4}, "all machines to be offered", 60)
+    others = [reserving.boot(f"other-{number}") for number in range(3)]
+    for server in others:
+        reserving.wait(server, "ACTIVE")
+    rivals = [reserving.boot(f"rival-{number}") for number in range(2)]
+    wait_until(lambda: {status(reserving, one) for one in rivals} == {"ACTIVE", "ERROR"}, "the outcome", 90)
+    (loser,) = [one for one in rivals if status(reserving, one) == "ERROR"]
+    assert "No valid host" in reserving.show(loser)["fault"]["message"]
+    found = [holders(reserving, server) for server in (*others, *rivals)]
+    assert sorted(map(len, found)) == [0, 1, 1, 1, 1]
+    reserving.delete(loser)
+    survive_a_death(reserving, [*others, *(one for one in rivals if one != loser)])
+
+
+def survive_a_death(site: Site, servers: list[str]) -> None:
+    """The machines stay as they are; who looks after them changes, and changes back."""
+    victim = site.show(servers[0])["OS-EXT-SRV-ATTR:host"]
+    heir = "a-2" if victim == "a-1" else "a-1"
+    orphans = [one for one in servers if site.show(one)["OS-EXT-SRV-ATTR:host"] == victim]
+    machines = {one: holders(site, one) for one in orphans}
+    site.cloud.agents[victim].kill()
+    wait_until(lambda: {host_of(site, one) for one in orphans} == {heir}, "the peer to take over", 90)
+    site.act(orphans[0], "reboot", {"type": "HARD"})
+    site.wait(orphans[0], "ACTIVE")
+    assert refusal(site, victim) == 1, "its servers have reserved machines"
+    site.cloud.agents[victim].start()
+    wait_until(lambda: {host_of(site, one) for one in orphans} == {victim}, "it to have them back", 90)
+    assert {one: holders(site, one) for one in orphans} == machines
+    site.delete(*servers)
+    assert site.metal.ask("GET", "allocations")["allocations"] == []
+
+
+def refusal(site: Site, host: str) -> int:
+    """What an agent ends with that shall have its machines in another way, while there are servers."""
+    options = {"partition_key": "a", "node_selection": "scheduler"}
+    config = site.cloud.configure_agent(host, site.shape.serving(**options))
+    command = [str(PROGRAMS / "moorage-agent"), "--config-file", str(config)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    site.cloud.configure_agent(host, site.shape.serving(partition_key="a", node_selection="reservation"))
+    assert "this host has reserved the machines" in run.stderr
+    assert "Traceback" not in run.stderr
+    return run.returncode
+
+
+def offers(site: Site) -> dict[str, int]:
+    """The machines that each pool has, used or not."""
+    found = {}
+    for one in site.cloud.get("/v2.1/os-hypervisors")["hypervisors"]:
+        inventories = site.cloud.get_placement(f"/resource_providers/{one['id']}/inventories")["inventories"]
+        gold = inventories.get("CUSTOM_GOLD", {"total": 0, "reserved": 0})
+        found[one["hypervisor_hostname"]] = gold["total"] - gold["reserved"]
+    return {host: count for host, count in found.items() if host in ("a-1", "a-2")}
+
+
+def status(site: Site, server: str) -> str:
+    return str(site.show(server)["status"])
+
+
+def host_of(site: Site, server: str) -> str:
+    return str(site.show(server)["OS-EXT-SRV-ATTR:host"])
