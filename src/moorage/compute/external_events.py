@@ -1,7 +1,8 @@
 """External events: what another service has seen happen to a server, and what follows from it here.
 
 An event that nothing waits for is taken and forgotten, as in the reference. That holds for all events of
-networks and volumes so far: what comes to wait for one gets a line in the table below.
+volumes so far: what comes to wait for one gets a line in the table below. What is told of ports is looked at
+by conductors, in the network itself: see `changed_ports.py`.
 """
 
 from __future__ import annotations
