@@ -105,7 +105,13 @@ class Crossing:
         self.conductor.start()
 
     def start_agent(
-        self, host: str, version: int = NEWEST, *, credentials: bool = True, faults: str = ""
+        self,
+        host: str,
+        version: int = NEWEST,
+        *,
+        credentials: bool = True,
+        faults: str = "",
+        plug_seconds: float = PATIENCE,
     ) -> None:
         """In place of the one that the host had, with what that one has left."""
         self.stop_agent(host)
@@ -119,7 +125,7 @@ class Crossing:
             self._bus.agent_side(),
             self._client,
             Journal(directory / "journal.sqlite"),
-            ports=Ports(network, PortSettings(tries=3, first_pause=0.05, plug_seconds=PATIENCE)),
+            ports=Ports(network, PortSettings(tries=3, first_pause=0.05, plug_seconds=plug_seconds)),
         )
         agent.start()
         self.agents[host] = agent

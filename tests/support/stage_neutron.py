@@ -45,6 +45,8 @@ class StageNeutron:
         """Who, with which method, for what."""
         self.unbindable: set[str] = set()
         """Hosts at which nothing can be bound."""
+        self.unplugged: set[str] = set()
+        """Hosts at which no port comes up."""
         self._numbers = itertools.count(10)
         self._lock = threading.Lock()
 
@@ -144,7 +146,8 @@ class StageNeutron:
         host = port["binding:host_id"]
         failed = host in self.unbindable
         port["binding:vif_type"] = "binding_failed" if failed else "ovs" if host else "unbound"
-        port["status"] = "ACTIVE" if host and not failed else "DOWN"
+        down = failed or host in self.unplugged
+        port["status"] = "ACTIVE" if host and not down else "DOWN"
         return port
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.crossing import Crossing
 from tests.support import stage_neutron
+from tests.support.crossing import Crossing
 from tests.support.stage_neutron import StageNeutron
 
 

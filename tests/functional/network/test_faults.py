@@ -16,8 +16,8 @@ import pytest
 
 from moorage.bus.versions import AgentVersion
 from moorage.conductor import runner
-from tests.support.crossing import PROJECT, Crossing
 from tests.support import faulty_proxy, stage_neutron
+from tests.support.crossing import PROJECT, Crossing
 from tests.support.faulty_proxy import Fault, FaultyProxy
 from tests.support.processes import wait_until
 from tests.support.stage_neutron import StageNeutron

@@ -207,6 +207,31 @@ def test_a_server_can_be_deleted_while_its_agent_makes_its_ports(
     assert neutron.owned() == []
 
 
+def test_an_agent_waits_for_ports_that_nobody_else_can_see(crossing: Make, neutron: StageNeutron) -> None:
+    cloud = crossing()
+    cloud.start_conductor(credentials=False)
+    neutron.unplugged = {"host-1"}
+    cloud.start_agent("host-1", plug_seconds=0.2)
+    failed = cloud.settled(cloud.boot())
+    assert failed["status"] == "ERROR"
+    assert "the ports did not come up in time" in failed["fault"]["message"]
+    assert neutron.owned() == []
+    cloud.start_agent("host-2")
+    assert host_of(cloud.booted()) == "host-2"
+
+
+def test_a_host_that_comes_back_lets_go_of_a_deleted_server(crossing: Make, neutron: StageNeutron) -> None:
+    """Also of a port that it made too late for anybody to know of."""
+    cloud = fleet(crossing, [OLD])
+    server = cloud.booted()
+    cloud.bury("host-1")
+    cloud.delete(server["id"])
+    neutron.ports[neutron.add_port(PROJECT)]["device_id"] = server["id"]
+    cloud.start_agent("host-1", OLD)
+    wait_until(lambda: neutron.owned() == [], "the late port to go", 60)
+    assert "host-1" in neutron.who("DELETE")
+
+
 def test_servers_do_not_move_if_their_ports_can_not(crossing: Make, neutron: StageNeutron) -> None:
     cloud = fleet(crossing, [NEWEST, NEWEST], credentials=False)
     server = cloud.booted()
