@@ -10,6 +10,7 @@ import logging
 import random
 import threading
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -135,7 +136,7 @@ class Ownership:
         if not self.members:
             return None
         with self._lock:
-            first = list(self._wanted)[:_MOST_TOGETHER]
+            first = list(islice(self._wanted, _MOST_TOGETHER))
             bid = Bid(
                 wanted=[self._wanted.pop(uuid) for uuid in first],
                 released=dict(self._released),

@@ -115,7 +115,7 @@ class IronicDriver:
         self.fleet.own(node_uuids)
 
     def nodes(self) -> Sequence[Node]:
-        found = (self._descriptions.of(record) for _, record in sorted(self.fleet.owned().items()))
+        found = (self._descriptions.of(record) for record in self.fleet.owned().values())
         return [shared.node for shared in found if shared is not None]
 
     def servers(self) -> dict[str, int]:

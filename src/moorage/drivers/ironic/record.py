@@ -23,7 +23,9 @@ UNUSED_STATES = frozenset(
 """In these a node has no server, even if it still says whose it was."""
 
 
-class NodeRecord(msgspec.Struct, frozen=True):
+class NodeRecord(msgspec.Struct, frozen=True, gc=False):
+    """One of very many, none of which refers back to itself: the garbage collector need not look at them."""
+
     uuid: str
     name: str | None = None
     resource_class: str | None = None
