@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,11 @@ from tests.support.faulty_proxy import Fault, FaultyProxy
 from tests.support.processes import wait_until
 from tests.support.stage_neutron import StageNeutron
 
-TIMEOUT = 1.0
+HANG = "it hangs"
 OUTAGES = {
     "it fails": Fault(500, b'{"NeutronError": {"type": "HTTPInternalServerError", "message": "it broke"}}'),
     "it is away": Fault(503, b"<html>no server is available</html>"),
-    "it hangs": Fault(works=True, delay=TIMEOUT + 0.5),
+    HANG: Fault(works=True, delay=1.5),
     "it hangs up": Fault(),
     "its answer is lost": Fault(works=True),
     "its answer is cut": Fault(cut=True),
@@ -53,15 +53,31 @@ def proxy(stage: StageNeutron) -> Iterator[FaultyProxy]:
         yield running
 
 
+@dataclass
+class Patience:
+    """How long those wait for Neutron who connect from now on."""
+
+    seconds: float = 30.0
+
+
+@pytest.fixture(scope="module")
+def patience() -> Patience:
+    return Patience()
+
+
 @pytest.fixture(scope="module")
 def cloud(
-    stage: StageNeutron, proxy: FaultyProxy, tmp_path_factory: pytest.TempPathFactory
+    stage: StageNeutron,
+    proxy: FaultyProxy,
+    patience: Patience,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Crossing]:
     """Two hosts. The API reaches Neutron at all times: it is not what these tests are about."""
     directory: Path = tmp_path_factory.mktemp("faults")
 
     def network(who: str) -> stage_neutron.NeutronNetwork:
-        return stage_neutron.network_at(proxy.target if who == "api" else proxy.port, who, TIMEOUT)
+        port = proxy.target if who == "api" else proxy.port
+        return stage_neutron.network_at(port, who, patience.seconds)
 
     crossing = Crossing(f"sqlite:///{directory / 'moorage.sqlite'}", directory / "agents", network)
     crossing.start_conductor()
@@ -90,9 +106,26 @@ def nothing_is_left(cloud: Crossing, stage: StageNeutron, proxy: FaultyProxy) ->
 
 
 @pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+def outage(
+    request: pytest.FixtureRequest, cloud: Crossing, patience: Patience, nothing_is_left: None
+) -> Iterator[Fault]:
+    """One of them; only the one that hangs is worth a short patience."""
+    patience.seconds = 1.0 if request.param == HANG else 30.0
+    cloud.start_conductor()
+    yield OUTAGES[request.param]
+    patience.seconds = 30.0
+    cloud.start_conductor()
+
+
+every_outage = pytest.mark.parametrize("outage", OUTAGES, indirect=True)
+
+
+@pytest.fixture
+def impatient(nothing_is_left: None) -> Iterator[None]:
     """Minutes of tries become seconds."""
-    monkeypatch.setattr(runner, "_MOST_TRIES", 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "_MOST_TRIES", 1)
+        yield
 
 
 def boot_under(cloud: Crossing, proxy: FaultyProxy, fault: Fault) -> Any:
@@ -112,12 +145,12 @@ def at(call: tuple[str, str], fault: Fault, times: int = 1) -> Fault:
 # ---------------------------------------------------------------- Neutron is not there for a moment
 
 
-@pytest.mark.parametrize("outage", OUTAGES)
+@every_outage
 def test_an_outage_at_any_call_is_waited_out(
-    cloud: Crossing, stage: StageNeutron, proxy: FaultyProxy, outage: str
+    cloud: Crossing, stage: StageNeutron, proxy: FaultyProxy, outage: Fault
 ) -> None:
     for call in BOOT_CALLS + BIND_CALLS:
-        server = boot_under(cloud, proxy, at(call, OUTAGES[outage]))
+        server = boot_under(cloud, proxy, at(call, outage))
         assert server["status"] == "ACTIVE", (call, server.get("fault"))
         (port,) = stage.ports_of(server["id"])
         assert port["binding:host_id"] == server["OS-EXT-SRV-ATTR:host"]
@@ -126,7 +159,7 @@ def test_an_outage_at_any_call_is_waited_out(
         ]
     servers = [server["id"] for server in cloud.get("/v2.1/servers")["servers"]]
     for call, uuid in zip(DELETE_CALLS, servers, strict=False):
-        proxy.fail(at(call, OUTAGES[outage]))
+        proxy.fail(at(call, outage))
         cloud.delete(uuid)
         assert proxy.struck
         assert stage.ports_of(uuid) == []
@@ -268,19 +301,19 @@ def test_a_port_that_somebody_else_deletes_is_not_missed(
 # ---------------------------------------------------------------- ports that users bring
 
 
-@pytest.mark.parametrize("outage", OUTAGES)
+@every_outage
 def test_an_outage_around_a_brought_port(
-    cloud: Crossing, stage: StageNeutron, proxy: FaultyProxy, outage: str
+    cloud: Crossing, stage: StageNeutron, proxy: FaultyProxy, outage: Fault
 ) -> None:
     mine = stage.add_port(PROJECT)
     before = dict(stage.ports[mine])
     for after in range(2):  # taken, then bound
-        proxy.fail(replace(at(("PUT", "/ports/"), OUTAGES[outage]), after=after))
+        proxy.fail(replace(at(("PUT", "/ports/"), outage), after=after))
         server = cloud.settled(cloud.boot([{"port": mine}]))
         assert server["status"] == "ACTIVE", server.get("fault")
         assert [port["id"] for port in stage.ports_of(server["id"])] == [mine]
         assert proxy.struck
-        proxy.fail(at(("PUT", "/ports/"), OUTAGES[outage]))
+        proxy.fail(at(("PUT", "/ports/"), outage))
         cloud.delete(server["id"])
         assert proxy.struck
         assert {**stage.ports[mine], "revision_number": 1} == before
