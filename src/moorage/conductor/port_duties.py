@@ -94,7 +94,7 @@ class PortDuties:
         return Division.CONDUCTORS_DO_BOTH, ""
 
     def split(self, batch: Sequence[Work]) -> Split:
-        """Whose agents bind, or make and bind, the ports of servers that have just found a host."""
+        """Of servers that have just found a host: for whom we go on, and for whom their agents do."""
         found = Split()
         agents_bind = self.division() is not Division.CONDUCTORS_DO_BOTH
         willing = [work for work in batch if agents_bind or work.data.get(LATE)]

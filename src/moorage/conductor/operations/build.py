@@ -3,6 +3,7 @@
     begin (ports) → schedule (a host, and a claim on it) → agree (server groups) → bind (ports to the host)
     → spawn → spawned → plugged (the ports are up)
 
+Amid an upgrade, agents may do the ports' part of `begin` and `bind`, before they spawn: see `port_duties.py`.
 What has to be undone for another attempt is undone in the step that starts it, and again by a delete.
 """
 
