@@ -40,6 +40,8 @@ def check(connection: Connection, place: Place, zones: Zones) -> None:
             raise ComputeError(f"Compute host {place.host} could not be found.")
     if place.node is not None:
         known = sa.select(nodes.c.id).where(nodes.c.name == place.node)
+        if place.host is not None:
+            known = known.where(nodes.c.host == place.host)
         if not _any(connection, known):
             raise ComputeError(f"Compute host {place.node} could not be found.")
     if place.zone is None or place.forced:

@@ -159,6 +159,11 @@ def test_only_administrators_choose_hosts(cloud: Cloud) -> None:
     assert (asked["host"], asked["node"], asked["forced"]) == ("host2", "host2-node", False)
     refusal = sentence(cloud.admin.boot(host="host9"), 400)
     assert refusal == "Compute host host9 could not be found."
+    for elsewhere in (
+        {"host": "host1", "hypervisor_hostname": "host2-node"},
+        {"availability_zone": "nova:host1:host2-node"},
+    ):
+        assert "Compute host host2-node could not be found." in sentence(cloud.admin.boot(**elsewhere), 400)
     both = cloud.admin.boot(host="host1", availability_zone="nova:host1")
     assert "mutually exclusive" in sentence(both, 400)
 
