@@ -16,6 +16,7 @@ from moorage.core.clock import utcnow
 from moorage.db.among import one_of
 from moorage.db.database import Database
 from moorage.db.tables.compute import IS_PLACE, nodes, servers, services
+from moorage.drivers.ironic.inventory import HYPERVISOR_TYPE as BARE_METAL
 from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
 from moorage.scheduler.hosts import HostState
 
@@ -93,6 +94,7 @@ class Hosts:
                 aggregates=facts.of_host.get(row.host, frozenset()),
                 hypervisor_type=row.hypervisor_type,
                 pool=row.hypervisor_type == POOL,
+                binds_ports=row.hypervisor_type in (POOL, BARE_METAL),
                 supported=_supported(row.facts),
                 servers=row.servers,
                 build_failures=row.build_failures,

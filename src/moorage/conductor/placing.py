@@ -35,6 +35,7 @@ SECONDS = Histogram(
 _MOST_ROUNDS = 5
 """In each round somebody gets what all of them wanted, so few are left for the last."""
 
+BINDS_PORTS = "binds_ports"
 Placed = dict[str, Any]
 """Where a server goes: host, node, node_uuid, zone, cell, and which providers serve it."""
 
@@ -165,6 +166,7 @@ def _placed(seat: Seat) -> Placed:
         "zone": seat.host.zone,
         "cell": seat.host.cell,
         "mappings": seat.choices[0].mappings,
+        BINDS_PORTS: seat.host.binds_ports,
     }
 
 

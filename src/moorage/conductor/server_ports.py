@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from moorage.conductor.placing import BINDS_PORTS
 from moorage.conductor.work import Work
 from moorage.network.contract import Binding, Holding, PortRecord
 
@@ -45,7 +46,8 @@ def binding(work: Work, host: str, cell: str) -> Binding:
     placed = work.data.get("placed") or {}
     chosen = placed if placed.get("host") == host else {}
     zone, providers = chosen.get("zone") or "", chosen.get("mappings") or {}
-    return Binding(work.server["uuid"], of(work), host, cell, zone, providers)
+    by_driver = bool(chosen.get(BINDS_PORTS))
+    return Binding(work.server["uuid"], of(work), host, cell, zone, providers, by_driver)
 
 
 def addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:

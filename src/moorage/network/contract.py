@@ -174,6 +174,8 @@ class Binding(msgspec.Struct, frozen=True):
     zone: str = ""
     providers: Mapping[str, list[str]] = {}
     """By suffix of the request group: who serves it in Placement."""
+    by_driver: bool = False
+    """Whoever keeps the server binds them, as Ironic does: they only have to be the server's."""
 
 
 class Holding(msgspec.Struct, frozen=True):

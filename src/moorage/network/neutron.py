@@ -164,16 +164,11 @@ class NeutronNetwork:
             self._switch(record.id, binding.host)
         elif record.expected:
             self._drop_bindings(record.id)
-        values: Json = {"binding:host_id": binding.host, "device_id": binding.server_uuid}
-        if binding.zone:
-            values["device_owner"] = f"compute:{binding.zone}"
-        if record.needs.groups:
-            values["binding:profile"] = neutron_ports.profile(binding, record)
         try:
-            port = self._link.update("ports", record.id, values)
+            port = self._link.update("ports", record.id, neutron_ports.bound(binding, record))
         except NeutronFault as fault:
             raise neutron_faults.of_binding(fault, binding.host) from fault
-        if port["binding:vif_type"] == _FAILED:
+        if port["binding:vif_type"] == _FAILED and not binding.by_driver:
             raise NetworkError(
                 f"Neutron could not bind port {record.id} at host {binding.host}.", retry_elsewhere=True
             )

@@ -65,6 +65,19 @@ def taking(order: Order, port: Mapping[str, Any], chart: Chart) -> Json:
     return values
 
 
+def bound(binding: Binding, record: PortRecord) -> Json:
+    """What binds a port to a host, unless the host's driver does."""
+    values: Json = {"device_id": binding.server_uuid}
+    if binding.zone:
+        values["device_owner"] = f"compute:{binding.zone}"
+    if binding.by_driver:
+        return values
+    values["binding:host_id"] = binding.host
+    if record.needs.groups:
+        values["binding:profile"] = profile(binding, record)
+    return values
+
+
 def allocation(binding: Binding, record: PortRecord) -> dict[str, str]:
     """Who serves each of the port's groups at that host: as just decided, or as when it was there before."""
     if not binding.providers:

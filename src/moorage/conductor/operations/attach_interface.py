@@ -103,7 +103,13 @@ class AttachInterface:
                 continue
             serving = work.data.get("claim", {}).get("providers", {})
             binding = Binding(
-                work.server["uuid"], [_port(work)], state.host, state.cell, state.zone or "", serving
+                work.server["uuid"],
+                [_port(work)],
+                state.host,
+                state.cell,
+                state.zone or "",
+                serving,
+                state.binds_ports,
             )
             (bound,) = self._network.bind([binding])
             if isinstance(bound, NetworkError):

@@ -26,7 +26,7 @@ from moorage.compute.states import TaskState, VmState
 from moorage.conductor import build_failures, groups, server_ports, server_spec
 from moorage.conductor.agents import Agents
 from moorage.conductor.deciding import NoHost
-from moorage.conductor.placing import Disputed, Placer
+from moorage.conductor.placing import BINDS_PORTS, Disputed, Placer
 from moorage.conductor.plugging import PLUGGED, Plugging
 from moorage.conductor.port_duties import LATE, PortDuties
 from moorage.conductor.runner import Step
@@ -200,7 +200,7 @@ class Build:
 
     def plugged(self, batch: Sequence[Work]) -> None:
         """Wait for the ports to come up. An event may nudge us, but the network has the last word."""
-        waiting = [work for work in batch if self._plugging.seconds and server_ports.of(work)]
+        waiting = [work for work in batch if self._plugging.seconds and _awaits_plugging(work)]
         up = self._network.are_up([server_ports.holding(work) for work in waiting])
         down = {work.operation.id for work, is_up in zip(waiting, up, strict=True) if not is_up}
         for work in batch:
@@ -306,6 +306,11 @@ def _keep_made(work: Work, facts: Mapping[str, Any]) -> None:
 def _nobody(work: Work) -> str:
     host = work.data["placed"]["host"]
     return f"Neither the conductors nor the agent of host {host} have credentials for Neutron."
+
+
+def _awaits_plugging(work: Work) -> bool:
+    """What a driver has bound, it has plugged."""
+    return bool(server_ports.of(work)) and not work.data["placed"].get(BINDS_PORTS)
 
 
 def _give_up_here(work: Work, step: str, outcome: str, detail: str) -> None:
