@@ -17,6 +17,7 @@ from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
 from moorage.scheduler.weighers.contract import Weigher, shares
 from moorage.scheduler.weighers.cpu import CpuWeigher
 from moorage.scheduler.weighers.disk import DiskWeigher
+from moorage.scheduler.weighers.pool import PoolWeigher
 from moorage.scheduler.weighers.ram import RamWeigher
 from moorage.scheduler.weighers.server_count import ServerCountWeigher
 from moorage.scheduler.weighers.soft_affinity import SoftAffinityWeigher
@@ -52,6 +53,13 @@ def test_more_free_is_better_in_proportion_to_the_most(weigher: Weigher, name: s
 def test_what_the_pass_took_is_no_longer_free() -> None:
     options = [option(1, {"taken": {"VCPU": 8}}, VCPU=10), option(2, VCPU=4)]
     assert given_by(CpuWeigher(1.0), options) == [0.5, 1.0]
+
+
+def test_of_pools_those_with_fewer_servers_come_first_and_other_hosts_don_t_care() -> None:
+    pools = [option(number, {"pool": True, "servers": number}) for number in (1, 2, 3)]
+    assert given_by(PoolWeigher(1.0), pools) == [1.0, 0.5, 0.0]
+    hosts = [option(number, {"servers": number}) for number in (1, 2, 3)]
+    assert given_by(PoolWeigher(1.0), hosts) == [0.0, 0.0, 0.0]
 
 
 def test_a_negative_multiplier_packs() -> None:
