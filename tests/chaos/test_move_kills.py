@@ -74,8 +74,17 @@ class Movers:
         if chance.random() < 0.02:
             requests.delete(f"{self._url}/v2.1/servers/{uuid}", headers=HEADERS, timeout=10)
             return
-        answer = act(self._url, uuid, _something(server, chance))
-        self.accepted += answer.status_code < 300
+        if chance.random() < 0.1:
+            self._evacuate(server)
+        else:
+            self.accepted += act(self._url, uuid, _something(server, chance)).ok
+
+    def _evacuate(self, server: dict[str, Any]) -> None:
+        """From a host that is declared dead for a moment, and finds out later what it should not have."""
+        host = server["OS-EXT-SRV-ATTR:host"]
+        declare(self._url, host, dead=True)
+        self.accepted += act(self._url, server["id"], {"evacuate": {}}).ok
+        declare(self._url, host, dead=False)
 
     def stop(self) -> None:
         self._stop.set()
@@ -100,6 +109,13 @@ def _something(server: dict[str, Any], chance: random.Random) -> dict[str, Any]:
 
 def act(url: str, uuid: str, body: dict[str, Any]) -> requests.Response:
     return requests.post(f"{url}/v2.1/servers/{uuid}/action", json=body, headers=HEADERS, timeout=10)
+
+
+def declare(url: str, host: str, *, dead: bool) -> None:
+    listed = requests.get(f"{url}/v2.1/os-services?host={host}", headers=HEADERS, timeout=10)
+    (service,) = listed.json()["services"]
+    path = f"{url}/v2.1/os-services/{service['id']}"
+    requests.put(path, json={"forced_down": dead}, headers=HEADERS, timeout=10)
 
 
 def unsettled(url: str) -> list[str]:
@@ -141,13 +157,15 @@ def test_a_cloud_that_is_killed_while_servers_move(tmp_path: Path) -> None:
         accepted += movers.accepted
     assert accepted > KILLS, "hardly anything moved"
     with start(tmp_path, port) as service:
+        for number in range(1, HOSTS + 1):
+            declare(url, f"fake-{number}", dead=False)
         settle(url)
         found = {server["id"]: server for server in servers(url)}
         with contextlib.suppress(NotReadyError):
             wait_until(lambda: copies(tmp_path) == homes(found), "hosts to have just their servers", 60)
         assert copies(tmp_path) == homes(found)
         statuses = {server["status"] for server in found.values()}
-        assert statuses <= {"ACTIVE"}, (statuses, service.log_tail())
+        assert statuses <= {"ACTIVE", "SHUTOFF"}, (statuses, service.log_tail())
     check_books(tmp_path / "data" / "moorage.sqlite", found)
 
 

@@ -243,8 +243,10 @@ class Moving:
         for work in batch:
             result = work.take_result()
             if result is None:
-                if not self.no_answer(work, "clean", destination(work)):
+                if destination(work).host not in self._tools.hosts.up():
                     self.forsake(destination, "retreat", work)
+                elif not self._agents.ask_again(work, "clean"):
+                    self.not_cleaned(work, "the host did not answer")
             elif result["ok"]:
                 work.advance("retreat")
             elif work.operation.tries < _MOST_CLEANINGS:
@@ -253,8 +255,8 @@ class Moving:
                 self.not_cleaned(work, result["error"])
 
     def not_cleaned(self, work: Work, error: str) -> None:
-        """It did not run there, and what is left of it is a stray from now on, and found as one."""
-        work.advance("retreat")
+        """It did not run there, and what is left of it is a stray from now on."""
+        self.forsake(destination, "retreat", work)
 
     def retreat(self, batch: Sequence[Work]) -> None:
         """Everything is the source's again."""
@@ -340,8 +342,8 @@ class Moving:
                 self.not_left(work, result["error"])
 
     def not_left(self, work: Work, error: str) -> None:
-        """It runs at its destination; what the source still has is a stray from now on, and found as one."""
-        work.advance("release")
+        """It runs at its destination; what the source still has is a stray from now on."""
+        self.forsake(source, "release", work)
 
     # ------------------------------------------------------------ what is written down
 
