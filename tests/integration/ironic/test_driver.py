@@ -191,6 +191,23 @@ def test_a_deployment_survives_locks_and_lost_answers(
     assert driver.servers() == {}
 
 
+def test_a_port_is_attached_to_the_node_once_that_is_not_locked(
+    metal: Nodes, proxy: FaultyProxy, driver: IronicDriver
+) -> None:
+    """The lab's nodes have no real network, so that Ironic takes ports and lists none."""
+    server = spec(metal, named(driver)["a-2"])
+    driver.spawn(server)
+    vifs = ("POST", f"/v1/nodes/{server.node_uuid}/vifs")
+    before = proxy.requests.count(vifs)
+    proxy.fail(dataclasses.replace(LOCKED, method="POST", path="/vifs", times=2))
+    driver.attach_interface(server.uuid, server.node_uuid, {"id": uuids.generate()})
+    assert proxy.requests.count(vifs) == before + 3
+    driver.detach_interface(server.uuid, server.node_uuid, uuids.generate())
+    with pytest.raises(DriverError, match="has server"):
+        driver.attach_interface(uuids.generate(), server.node_uuid, {"id": uuids.generate()})
+    remove(metal, driver, server)
+
+
 def test_a_node_that_stays_locked_is_given_up_after_a_while(
     metal: Nodes, proxy: FaultyProxy, driver: IronicDriver
 ) -> None:
@@ -234,6 +251,47 @@ def test_what_a_driver_was_at_another_one_ends(
     assert successor.spawn(server) == RUNNING
     assert provisions(proxy) == 1
     remove(metal, successor, server)
+
+
+def test_a_deployment_that_fails_is_undone_and_says_why(
+    metal: Nodes, proxy: FaultyProxy, driver: IronicDriver
+) -> None:
+    server = spec(metal, named(driver)["a-2"])
+    failures: list[DriverError] = []
+
+    def deploy() -> None:
+        try:
+            driver.spawn(server)
+        except DriverError as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=deploy)
+    thread.start()
+    wait_until(lambda: metal.show(server.node_uuid)["provision_state"] == "deploying", "the deployment", 30)
+    failed = {**metal.show(server.node_uuid), "provision_state": "deploy failed", "last_error": "no such disk"}
+    proxy.fail(
+        Fault(200, json.dumps(failed).encode(), method="GET", path=f"/nodes/{server.node_uuid}", times=1)
+    )
+    thread.join(60)
+    assert ["no such disk" in str(failure) for failure in failures] == [True]
+    assert failures[0].retry_elsewhere
+    assert metal.show(server.node_uuid)["instance_uuid"] is None
+    wait_until(lambda: metal.show(server.node_uuid)["provision_state"] == "available", "the cleaning", 60)
+
+
+def test_a_deployment_that_takes_too_long_has_failed(metal: Nodes, driver: IronicDriver) -> None:
+    hasty = IronicDriver(
+        client(port_of(metal)),
+        Partition("a"),
+        IronicSettings(poll_interval=0.1, retries=10, deploy_timeout=0.01),
+    )
+    hasty.look()
+    hasty.keep(hasty.eligible())
+    server = spec(metal, named(driver)["a-2"])
+    with pytest.raises(DriverError, match="was not done after") as error:
+        hasty.spawn(server)
+    assert error.value.retry_elsewhere
+    remove(metal, driver, server)
 
 
 def test_a_destroy_ends_a_deployment(metal: Nodes, driver: IronicDriver) -> None:
