@@ -23,6 +23,9 @@ class Place:
     """An administrator's word that the scheduler does not question."""
 
 
+ANYWHERE = Place()
+
+
 def parse(text: str | None) -> Place:
     """`zone`, `zone:host`, `zone:host:node` or `zone::node`; who names a host means it."""
     parts = (text or "").split(":")

@@ -1,6 +1,6 @@
 """What one process knows of what every boot asks for and hardly ever changes: zones, flavors, quotas.
 
-One small query tells whether it is still true.
+One small question tells whether it is still true.
 """
 
 from __future__ import annotations
@@ -9,13 +9,11 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from sqlalchemy.engine import Connection
-
 from moorage.compute import flavors, quotas
 from moorage.compute.flavors import Flavor
 from moorage.compute.known_aggregates import KnownAggregates
 from moorage.compute.quotas import Limits
-from moorage.db import revisions
+from moorage.db.database import Database
 from moorage.scheduler.aggregates import AggregateFacts
 
 K = TypeVar("K", bound=Hashable)
@@ -25,14 +23,15 @@ _MOST_KEPT = 10_000
 
 
 class Known:
-    def __init__(self, aggregates: KnownAggregates, configured: Limits) -> None:
+    def __init__(self, database: Database, aggregates: KnownAggregates, configured: Limits) -> None:
+        self.database = database
         self.aggregates = aggregates
         self.configured = configured
         self.flavors = _Kept[tuple[str, str | None], Flavor](flavors.SUBJECT)
         self.quotas = _Kept[tuple[str, str], tuple[dict[str, int], dict[str, int]]](quotas.SUBJECT)
 
-    def now(self, connection: Connection) -> Now:
-        return Now(self, connection, revisions.now(connection))
+    def now(self) -> Now:
+        return Now(self, self.aggregates.revisions.now())
 
 
 @dataclass(frozen=True)
@@ -40,26 +39,26 @@ class Now:
     """What holds at one moment, read only if it has changed since the last time."""
 
     known: Known
-    connection: Connection
     revisions: Mapping[str, int]
 
     def aggregates(self) -> AggregateFacts:
-        return self.known.aggregates.facts_at(self.connection, self.revisions)
+        return self.known.aggregates.facts_at(self.revisions)
 
     def flavor(self, flavorid: str, *, visible_to: str | None) -> Flavor:
-        return self.known.flavors.get(
-            self.revisions,
-            (flavorid, visible_to),
-            lambda: flavors.find(self.connection, flavorid, visible_to=visible_to),
-        )
+        def read() -> Flavor:
+            with self.known.database.read() as connection:
+                return flavors.find(connection, flavorid, visible_to=visible_to)
+
+        return self.known.flavors.get(self.revisions, (flavorid, visible_to), read)
 
     def limits(self, project_id: str, user_id: str) -> tuple[dict[str, int], dict[str, int]]:
         """The project's, and the user's own."""
-        return self.known.quotas.get(
-            self.revisions,
-            (project_id, user_id),
-            lambda: quotas.in_force(self.connection, self.known.configured, project_id, user_id),
-        )
+
+        def read() -> tuple[dict[str, int], dict[str, int]]:
+            with self.known.database.read() as connection:
+                return quotas.in_force(connection, self.known.configured, project_id, user_id)
+
+        return self.known.quotas.get(self.revisions, (project_id, user_id), read)
 
 
 class _Kept(Generic[K, V]):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from oslo_config import cfg
-from sqlalchemy.engine import Connection
 
 from moorage.compute import creation
 from moorage.compute.creation import Made, Order
@@ -83,11 +82,11 @@ class ComputeService:
 
     @cached_property
     def known(self) -> Known:
-        return Known(self.aggregates, self.settings.quotas)
+        return Known(self.database, self.aggregates, self.settings.quotas)
 
-    def zones(self, connection: Connection) -> Zones:
+    def zones(self) -> Zones:
         """As of now."""
-        return self.zones_at(self.known.now(connection))
+        return self.zones_at(self.known.now())
 
     def zones_at(self, now: Now) -> Zones:
         return Zones(now.aggregates().zone_of, self.settings.default_zone, self.settings.internal_zone)

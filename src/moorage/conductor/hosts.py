@@ -80,9 +80,9 @@ class Hosts:
     def states(self, node_uuids: Collection[str]) -> dict[str, HostState]:
         """Of the nodes that we know, by UUID."""
         alive_since = utcnow() - self._down_after
+        facts = self._aggregates.facts()
         with self._database.read() as connection:
             rows = connection.execute(_STATES, {"uuids": list(node_uuids)}).all()
-            facts = self._aggregates.facts_in(connection)
         return {
             row.uuid: HostState(
                 host=row.host,

@@ -88,7 +88,7 @@ class Inbox:
         if heartbeat.nodes is not None:
             _record_nodes(connection, heartbeat.host, heartbeat.nodes)
         sightings.follow(connection, heartbeat.host, heartbeat.sightings)
-        ratios = self._aggregates.facts_in(connection).ratios.get(heartbeat.host, {})
+        ratios = self._aggregates.facts().ratios.get(heartbeat.host, {})
         orders = sightings.orders(connection, heartbeat, Wished(entry.disabled, ratios))
         if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
             orders.append(Task(0, "", SAY_AGAIN, 0, ""))

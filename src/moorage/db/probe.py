@@ -16,7 +16,7 @@ _NAME = b"moorage_probe"
 
 
 class Probe:
-    """Tells whether a statement finds any row, by an index. For one thread at a time.
+    """Asks one and the same statement again and again. For one thread at a time.
 
     `postgresql` has the parameters $1, $2, …; `sqlite` has question marks.
     """
@@ -28,7 +28,11 @@ class Probe:
         self._line: Any = None
 
     def finds(self, *parameters: str) -> bool:
-        """A connection that was lost since the last time is made anew, once."""
+        """Whether there is any row."""
+        return bool(self.rows(*parameters))
+
+    def rows(self, *parameters: str) -> list[tuple[str, ...]]:
+        """As text. A connection that was lost since the last time is made anew, once."""
         if self._line is not None:
             try:
                 return self._ask(parameters)
@@ -56,12 +60,16 @@ class Probe:
             _check(line.pgconn.prepare(_NAME, self._statement.encode()), psycopg.pq.ExecStatus.COMMAND_OK)
         return line
 
-    def _ask(self, parameters: tuple[str, ...]) -> bool:
+    def _ask(self, parameters: tuple[str, ...]) -> list[tuple[str, ...]]:
         if not self._is_postgresql:
-            return self._line.execute(self._statement, parameters).fetchone() is not None
+            return [tuple(map(str, row)) for row in self._line.execute(self._statement, parameters)]
         answer = self._line.pgconn.exec_prepared(_NAME, [text.encode() for text in parameters])
         _check(answer, psycopg.pq.ExecStatus.TUPLES_OK)
-        return bool(answer.ntuples)
+        columns = range(answer.nfields)
+        return [
+            tuple((answer.get_value(row, column) or b"").decode() for column in columns)
+            for row in range(answer.ntuples)
+        ]
 
 
 def _check(answer: psycopg.pq.abc.PGresult, expected: int) -> None:

@@ -9,14 +9,13 @@ from ipaddress import ip_address
 from typing import Any
 
 import msgspec
-from sqlalchemy.engine import Connection
 
 from moorage.compute import destinations, keypairs, labels
 from moorage.compute.api import server_networks
 from moorage.compute.api.endpoint import RULE, is_admin, own_project
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.creation import Bounds, Wanted
-from moorage.compute.destinations import Place
+from moorage.compute.destinations import ANYWHERE, Place
 from moorage.compute.errors import ComputeError, ForbiddenError, NotFoundError, UnavailableError
 from moorage.compute.flavors import Flavor, FlavorNotFound
 from moorage.compute.known import Now
@@ -48,12 +47,13 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
     check_user_data(server.get("user_data"))
     if server.get("hostname") and most > 1:
         raise ComputeError("Unable to allocate a single hostname to multiple instances")
-    with service.database.read() as connection:
-        now = service.known.now(connection)
-        destinations.check(connection, place, service.zones_at(now))
-        flavor = _flavor(now, call, server)
-        public_key = _public_key(connection, call, server.get("key_name"))
-        bounds = _bounds(now, call)
+    now = service.known.now()
+    if place != ANYWHERE:
+        with service.database.read() as connection:
+            destinations.check(connection, place, service.zones_at(now))
+    flavor = _flavor(now, call, server)
+    public_key = _public_key(service, call, server.get("key_name"))
+    bounds = _bounds(now, call)
     image = _image(service, call, server, flavor)
     metadata = server.get("metadata", {})
     labels.require_few(metadata, bounds.project["metadata_items"])
@@ -169,12 +169,13 @@ def _flavor(now: Now, call: Call, server: Json) -> Flavor:
         raise ComputeError(str(error)) from error
 
 
-def _public_key(connection: Connection, call: Call, name: str | None) -> str | None:
+def _public_key(service: ComputeService, call: Call, name: str | None) -> str | None:
     """The key goes with the server: the pair may be deleted later."""
     if name is None:
         return None
     try:
-        return keypairs.find(connection, call.caller.user_id or "", name).public_key
+        with service.database.read() as connection:
+            return keypairs.find(connection, call.caller.user_id or "", name).public_key
     except NotFoundError as error:
         raise ComputeError("Invalid key_name provided.") from error
 

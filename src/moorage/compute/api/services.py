@@ -28,7 +28,7 @@ def index(service: ComputeService, call: Call) -> Reply:
     query = call.checked_query()
     with service.database.read() as connection:
         found = services.listed(connection, host=query.get("host"), binary=query.get("binary"))
-        zones = service.zones(connection)
+        zones = service.zones()
     return Reply(body={"services": [_body(service, call, one, zones) for one in found]})
 
 
@@ -47,7 +47,7 @@ def _update(service: ComputeService, call: Call) -> Reply:
 
     def change(connection: Connection) -> tuple[Service, Zones]:
         changed = services.update(connection, services.find(connection, uuid), **values)
-        return changed, service.zones(connection)
+        return changed, service.zones()
 
     return Reply(body={"service": _body(service, call, *service.database.transact(change))})
 

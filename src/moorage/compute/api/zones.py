@@ -37,7 +37,7 @@ def detail(service: ComputeService, call: Call) -> Reply:
 
 def _zones(service: ComputeService) -> list[Zone]:
     with service.database.read() as connection:
-        return service.zones(connection).grouped(services.listed(connection))
+        return service.zones().grouped(services.listed(connection))
 
 
 def _hosts(zone: Zone, down_time: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute import aggregates, options, servers, wsgi
+from moorage.compute import aggregates, options, quotas, servers, wsgi
 from moorage.compute.server import Server
 from moorage.compute.service import ComputeService, Settings
 from moorage.compute.states import PowerNumber, VmState
@@ -112,6 +112,9 @@ class Cloud:
     def write(self, statement: sa.Executable) -> None:
         with self.database.write() as connection:
             connection.execute(statement)
+
+    def limit(self, project_id: str, user_id: str = "", **limits: int) -> None:
+        self.database.transact(lambda connection: quotas.set_limits(connection, project_id, user_id, limits))
 
     def server(self, uuid: str) -> Server:
         with self.database.read() as connection:

@@ -78,11 +78,10 @@ def test_a_range_of_servers_gets_as_many_as_the_quota_lets(cloud: Cloud) -> None
 
 
 def test_limits_of_a_user_count_that_users_servers(cloud: Cloud) -> None:
-    bound = {"project_id": "red", "user_id": "alice", "resource": "instances", "bound": 1}
-    cloud.write(sa.insert(tables.quotas).values(bound))
+    cloud.limit("red", "alice", instances=1)
     cloud.alice.booted()
     assert "but already used 1 of 1 instances" in sentence(cloud.alice.boot(), 403)
-    cloud.write(sa.insert(tables.quotas).values({**bound, "user_id": "", "bound": -1}))
+    cloud.limit("red", instances=-1)
     assert "but already used 1 of 1 instances" in sentence(cloud.alice.boot(), 403)
     assert cloud.usage("red")[0] == 1
 
@@ -101,8 +100,7 @@ def test_a_server_joins_its_group_unless_that_is_full(cloud: Cloud) -> None:
     uuid = cloud.alice.booted(hints={"group": group})
     assert cloud.alice.get(f"/servers/{uuid}")["server"]["server_groups"] == [group]
     assert cloud.server(uuid).request["group"] == group
-    full = {"project_id": "red", "user_id": "", "resource": "server_group_members", "bound": 1}
-    cloud.write(sa.insert(tables.quotas).values(full))
+    cloud.limit("red", server_group_members=1)
     refusal = sentence(cloud.alice.boot(hints={"group": group}), 403)
     assert refusal == "Quota exceeded, too many servers in group"
     assert cloud.usage("red")[0] == 1

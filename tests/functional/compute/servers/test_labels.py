@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
-from moorage.db.tables import compute as tables
 from tests.functional.compute.servers.conftest import Cloud
 
 
@@ -46,8 +44,7 @@ def test_bad_metadata_changes_nothing(cloud: Cloud, running: str) -> None:
     mismatch = cloud.alice.refused(400, "PUT", f"{path}/a", {"meta": {"b": "2"}})
     assert mismatch == "Request body and URI mismatch"
     cloud.rita.refused(403, "PUT", path, {"metadata": {}})
-    bound = {"project_id": "red", "user_id": "", "resource": "metadata_items", "bound": 1}
-    cloud.write(sa.insert(tables.quotas).values(bound))
+    cloud.limit("red", metadata_items=1)
     refusal = cloud.alice.refused(403, "POST", path, {"metadata": {"b": "2"}})
     assert refusal == "Maximum number of metadata items exceeds 1"
     cloud.run(running, vm_state="error")
