@@ -1,13 +1,15 @@
-"""Databases for every test: an empty SQLite file, an empty database on a real PostgreSQL."""
+"""Databases for every test: a SQLite file, or a database on a real PostgreSQL."""
 
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from moorage.db import engine, migrate
 from tests.support import postgres as postgres_server
 from tests.support.postgres import Postgres
 
@@ -22,22 +24,46 @@ def postgres() -> Iterator[Postgres]:
         yield server
 
 
-@pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    return _sqlite_url(tmp_path)
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database of the newest schema, to copy: that takes a hundredth of the time to make one."""
+    path = tmp_path_factory.mktemp("template") / "moorage.sqlite"
+    _migrate(_sqlite_url(path))
+    return path
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres: Postgres) -> str:
+    """Likewise, by name."""
+    _migrate(postgres.create_database("moorage_template"))
+    return "moorage_template"
 
 
 @pytest.fixture
-def postgres_url(postgres: Postgres) -> Iterator[str]:
-    yield from _fresh_database(postgres)
+def sqlite_url(tmp_path: Path, sqlite_template: Path) -> str:
+    return _copied(sqlite_template, tmp_path)
+
+
+@pytest.fixture
+def postgres_url(postgres: Postgres, postgres_template: str) -> Iterator[str]:
+    yield from _fresh_database(postgres, postgres_template)
 
 
 @pytest.fixture(params=BACKENDS)
 def database_url(request: pytest.FixtureRequest) -> str:
-    """A fresh, empty database for one test, which runs once on each backend."""
+    """A database of the newest schema for one test, which runs once on each backend."""
     fixture = "sqlite_url" if request.param == "sqlite" else "postgres_url"
     url: str = request.getfixturevalue(fixture)
     return url
+
+
+@pytest.fixture(params=BACKENDS)
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without any table, for who makes them."""
+    if request.param == "sqlite":
+        yield _sqlite_url(tmp_path / "moorage.sqlite")
+    else:
+        yield from _fresh_database(request.getfixturevalue("postgres"))
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -46,16 +72,27 @@ def module_database_url(
 ) -> Iterator[str]:
     """A database that the tests of one module share: for those that fill it once and only read."""
     if request.param == "sqlite":
-        yield _sqlite_url(tmp_path_factory.mktemp("database"))
+        yield _copied(request.getfixturevalue("sqlite_template"), tmp_path_factory.mktemp("database"))
     else:
-        yield from _fresh_database(request.getfixturevalue("postgres"))
+        server, template = (request.getfixturevalue(name) for name in ("postgres", "postgres_template"))
+        yield from _fresh_database(server, template)
 
 
-def _sqlite_url(directory: Path) -> str:
-    return f"sqlite:///{directory / 'moorage.sqlite'}"
+def _migrate(url: str) -> None:
+    connected = engine.connect(url)
+    migrate.sync(connected)
+    connected.dispose()
 
 
-def _fresh_database(server: Postgres) -> Iterator[str]:
+def _sqlite_url(path: Path) -> str:
+    return f"sqlite:///{path}"
+
+
+def _copied(template: Path, directory: Path) -> str:
+    return _sqlite_url(Path(shutil.copy(template, directory)))
+
+
+def _fresh_database(server: Postgres, template: str | None = None) -> Iterator[str]:
     name = f"test_{next(_serial)}"
-    yield server.create_database(name)
+    yield server.create_database(name, template)
     server.drop_database(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -15,6 +16,8 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 
 def sync(engine: Engine) -> None:
     """Bring the database to the newest schema; nothing happens if it is there already."""
+    if version(engine) == newest():
+        return
     with engine.connect() as connection:
         config = _config()
         config.attributes["connection"] = connection
@@ -28,6 +31,7 @@ def version(engine: Engine) -> str | None:
         return MigrationContext.configure(connection).get_current_revision()
 
 
+@cache
 def newest() -> str:
     """The schema that this code needs."""
     head = ScriptDirectory.from_config(_config()).get_current_head()

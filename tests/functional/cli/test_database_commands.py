@@ -18,9 +18,9 @@ def run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def config_file(tmp_path: Path, database_url: str) -> str:
+def config_file(tmp_path: Path, empty_database_url: str) -> str:
     path = tmp_path / "moorage.conf"
-    path.write_text(f"[database]\nconnection = {database_url}\n")
+    path.write_text(f"[database]\nconnection = {empty_database_url}\n")
     return str(path)
 
 
@@ -41,9 +41,11 @@ def test_the_upgrade_check_fails_until_the_schema_is_current(config_file: str) -
     assert run("moorage-status", "--config-file", config_file, "upgrade", "check").returncode == 0
 
 
-def test_the_upgrade_check_finds_a_usage_counter_that_is_wrong(config_file: str, database_url: str) -> None:
+def test_the_upgrade_check_finds_a_usage_counter_that_is_wrong(
+    config_file: str, empty_database_url: str
+) -> None:
     run("moorage-manage", "--config-file", config_file, "db", "sync")
-    engine = create_engine(database_url)
+    engine = create_engine(empty_database_url)
     with engine.begin() as connection:
         moment = "2026-01-01 00:00:00.000000"
         connection.execute(text(f"INSERT INTO resource_classes VALUES (1, 'CUSTOM_X', '{moment}')"))

@@ -22,7 +22,11 @@ FIVE = [flavor[1] for flavor in seeding.FLAVORS]
 
 @pytest.fixture
 def config_file(tmp_path: Path, database_url: str) -> Path:
-    path = tmp_path / "moorage.conf"
+    return _configured(tmp_path, database_url)
+
+
+def _configured(directory: Path, database_url: str) -> Path:
+    path = directory / "moorage.conf"
     path.write_text(f"[database]\nconnection = {database_url}\n")
     return path
 
@@ -62,8 +66,8 @@ def test_one_kind_may_be_named(config_file: Path, database: Database) -> None:
     assert json.loads(run(config_file, "--flavors", "--json").stdout) == {"flavors": FIVE}
 
 
-def test_a_schema_that_is_not_there_is_told_in_a_sentence(config_file: Path) -> None:
-    said = run(config_file)
+def test_a_schema_that_is_not_there_is_told_in_a_sentence(tmp_path: Path, empty_database_url: str) -> None:
+    said = run(_configured(tmp_path, empty_database_url))
     assert said.returncode == 1
     assert "moorage-manage db sync" in said.stderr
     assert "Traceback" not in said.stderr

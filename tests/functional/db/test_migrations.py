@@ -16,8 +16,8 @@ AREAS = (aggregates, compute, moves, network, placement)
 
 
 @pytest.mark.filterwarnings("ignore:Did not recognize type 'xid8'")
-def test_migrated_database_has_the_tables_of_the_code(database_url: str) -> None:
-    database = engine.connect(database_url)
+def test_migrated_database_has_the_tables_of_the_code(empty_database_url: str) -> None:
+    database = engine.connect(empty_database_url)
     migrate.sync(database)
     with database.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), METADATA)
@@ -30,8 +30,8 @@ def _is_feed_column(difference: Any) -> bool:
     return "xid" in str(difference)
 
 
-def test_sync_is_repeatable_and_tells_the_version(database_url: str) -> None:
-    database = engine.connect(database_url)
+def test_sync_is_repeatable_and_tells_the_version(empty_database_url: str) -> None:
+    database = engine.connect(empty_database_url)
     assert migrate.version(database) is None
     migrate.sync(database)
     migrate.sync(database)

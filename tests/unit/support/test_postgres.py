@@ -13,8 +13,8 @@ from sqlalchemy import create_engine, text
 from tests.support.postgres import Postgres
 
 
-def test_each_test_gets_an_empty_database_of_the_backend_it_names(database_url: str) -> None:
-    engine = create_engine(database_url)
+def test_each_test_gets_an_empty_database_of_the_backend_it_names(empty_database_url: str) -> None:
+    engine = create_engine(empty_database_url)
     with engine.begin() as connection:
         connection.execute(text("CREATE TABLE t (n INTEGER)"))
         connection.execute(text("INSERT INTO t VALUES (1)"))
