@@ -86,7 +86,7 @@ def _boot(
     outcome = load.run(site.compute_port, jobs(), clients)
     if outcome.succeeded != count:
         raise BootFailedError(f"requests were refused: {outcome.failures}")
-    site.wait_for_builds(LONGEST_BUILD)
+    site.wait_for_builds(LONGEST_BUILD, pause=min(0.25, 0.02 * count))
     return asked, outcome
 
 

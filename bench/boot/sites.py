@@ -58,13 +58,13 @@ class Site:
         query = sa.text("SELECT count(*) FROM nodes")
         wait_until(lambda: self._number(query) >= count, f"{count} nodes", timeout)
 
-    def wait_for_builds(self, timeout: float) -> None:
+    def wait_for_builds(self, timeout: float, pause: float = 0.25) -> None:
         query = sa.text("SELECT count(*) FROM servers WHERE vm_state = 'building'")
         deadline = time.monotonic() + timeout
         while self._number(query):
             if time.monotonic() > deadline:
                 raise TimeoutError(f"servers still build after {timeout:.0f} s")
-            time.sleep(0.25)
+            time.sleep(pause)
 
     def _number(self, query: sa.TextClause) -> int:
         with self.database.connect() as connection:
