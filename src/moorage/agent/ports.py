@@ -13,17 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+import msgspec
 from oslo_config import cfg
 
 from moorage.drivers.contract import DriverError
-from moorage.network.contract import (
-    Binding,
-    Holding,
-    Network,
-    NetworkError,
-    NetworkUnavailableError,
-    PortRecord,
-)
+from moorage.network.contract import Holding, Network, NetworkError, NetworkUnavailableError, PortRecord
 from moorage.network.delegation import Delegated
 
 LOG = logging.getLogger(__name__)
@@ -70,9 +64,7 @@ class Ports:
         if delegated.order is not None:
             order = delegated.order
             (ports,) = [_ports_of(one) for one in self._patiently(lambda: network.prepare([order]), wanted)]
-        bound = Binding(
-            binding.server_uuid, ports, binding.host, binding.cell, binding.zone, binding.providers
-        )
+        bound = msgspec.structs.replace(binding, ports=ports)
         (done,) = [_ports_of(one) for one in self._patiently(lambda: network.bind([bound]), wanted)]
         return done
 

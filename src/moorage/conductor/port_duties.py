@@ -9,6 +9,7 @@ servers conductors do both phases once the host is known.
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -25,7 +26,7 @@ from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import services
 from moorage.network import delegation
-from moorage.network.contract import Network, NetworkError, Order, Reach
+from moorage.network.contract import Network, Order, Reach
 from moorage.network.delegation import Delegated
 
 LOG = logging.getLogger(__name__)
@@ -65,17 +66,18 @@ class PortDuties:
         self._database = database
         self._network = network
         self._down_after = timedelta(seconds=down_after)
+        self._lock = threading.Lock()
         self._said = Division.CONDUCTORS_DO_BOTH
 
     def division(self) -> Division:
         """As things are now; what changes is said once."""
         found, why = self._divide()
-        if found is not self._said:
-            self._said = found
-            if found is Division.CONDUCTORS_DO_BOTH:
-                LOG.info("from now on %s", found.value)
-            else:
-                LOG.warning("%s for now: %s", found.value, why)
+        with self._lock:
+            is_news, self._said = found is not self._said, found
+        if is_news and found is Division.CONDUCTORS_DO_BOTH:
+            LOG.info("from now on %s", found.value)
+        elif is_news:
+            LOG.warning("%s for now: %s", found.value, why)
         return found
 
     def _divide(self) -> tuple[Division, str]:
@@ -115,29 +117,10 @@ class PortDuties:
         """Leave to the agent what is not done yet."""
         placed = work.data["placed"]
         order = Order.of(work.server) if work.data.get(LATE) else None
-        delegated = Delegated(
-            server_ports.binding(work, placed["host"], placed["cell"]),
-            order,
-            await_plug=self._network.reach is Reach.AGENTS,
-        )
+        binding = server_ports.binding(work, placed["host"], placed["cell"])
+        blind = self._network.reach is Reach.AGENTS
+        delegated = Delegated(binding, order, await_plug=blind and not binding.by_driver)
         work.data[delegation.DELEGATED] = delegation.payload(delegated)
-
-    def prepare_late(self, batch: Sequence[Work]) -> dict[int, NetworkError]:
-        """Phase 1 for those whose agents touch no ports; from here on theirs are as if made early.
-
-        Answers with what went wrong, by operation.
-        """
-        late = [work for work in batch if work.data.get(LATE)]
-        wrong: dict[int, NetworkError] = {}
-        if late:
-            outcomes = self._network.prepare([Order.of(work.server) for work in late])
-            for work, ports in zip(late, outcomes, strict=True):
-                if isinstance(ports, NetworkError):
-                    wrong[work.operation.id] = ports
-                else:
-                    server_ports.keep(work, ports)
-                    del work.data[LATE]
-        return wrong
 
     def networked(self, hosts: Collection[str] | None = None) -> set[str]:
         """Those of the hosts, or of all that live, whose agents have credentials."""

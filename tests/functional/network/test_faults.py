@@ -339,6 +339,27 @@ def test_a_brought_port_that_somebody_changes_meanwhile(
 # ---------------------------------------------------------------- where agents make the ports
 
 
+def test_faults_where_ports_are_made_after_scheduling(
+    cloud: Crossing, stage: StageNeutron, proxy: FaultyProxy
+) -> None:
+    """The agents are old, and have no network: the conductor does both phases once the host is known."""
+    for host in ("host-1", "host-2"):
+        cloud.start_agent(host, AgentVersion.SHARED_NODES, credentials=False)
+    try:
+        for call in (("POST", "/ports"), ("PUT", "/ports/")):
+            server = boot_under(cloud, proxy, at(call, OUTAGES["it is away"]))
+            assert server["status"] == "ACTIVE", (call, server.get("fault"))
+            (port,) = stage.ports_of(server["id"])
+            assert port["binding:host_id"] == server["OS-EXT-SRV-ATTR:host"]
+            assert len(server["addresses"]["stage"]) == 1
+        quota = boot_under(cloud, proxy, at(("POST", "/ports"), refusal(409, "OverQuota")))
+        assert quota["status"] == "ERROR"
+        assert "Maximum number of ports exceeded" in quota["fault"]["message"]
+    finally:
+        for host in ("host-1", "host-2"):
+            cloud.start_agent(host)
+
+
 @pytest.fixture
 def old_agents(cloud: Crossing) -> Iterator[None]:
     for host in ("host-1", "host-2"):

@@ -72,6 +72,7 @@ class Build:
             "schedule": self.schedule,
             "agree": self.agree,
             "bind": self.bind,
+            "prepare_late": self.prepare_late,
             "spawn": self.spawn,
             "spawned": self.spawned,
             PLUGGED: self.plugged,
@@ -84,8 +85,7 @@ class Build:
                 work.data[LATE] = True
                 work.go_on("schedule")
             return
-        orders = [Order.of(work.server) for work in batch]
-        for work, ports in zip(batch, self._network.prepare(orders), strict=True):
+        for work, ports in self._prepared(batch):
             if isinstance(ports, NetworkError):
                 self._fail(work, str(ports))
             elif ports:
@@ -93,6 +93,13 @@ class Build:
                 work.advance("schedule")
             else:
                 work.go_on("schedule")
+
+    def _prepared(self, batch: Sequence[Work]) -> list[tuple[Work, list[PortRecord] | NetworkError]]:
+        """Phase 1; nothing is decided before Neutron has answered for all."""
+        outcomes = self._network.prepare([Order.of(work.server) for work in batch])
+        for work in batch:
+            work.data.pop(LATE, None)
+        return list(zip(batch, outcomes, strict=True))
 
     def schedule(self, batch: Sequence[Work]) -> None:
         self._drop_old_claims(batch)
@@ -150,11 +157,19 @@ class Build:
             self._duties.delegate(work)
             work.changes["task_state"] = TaskState.SPAWNING.value
             work.go_on("spawn")
-        wrong = self._duties.prepare_late(whose.here)
         for work in whose.here:
-            if work.operation.id in wrong:
-                self._try_elsewhere(work, "bind", str(wrong[work.operation.id]), allowed=False)
-        self._bind_here([work for work in whose.here if work.operation.id not in wrong])
+            if work.data.get(LATE):
+                work.go_on("prepare_late")
+        self._bind_here([work for work in whose.here if not work.data.get(LATE)])
+
+    def prepare_late(self, batch: Sequence[Work]) -> None:
+        """Phase 1 for agents that touch no ports; from here on theirs are as if made early."""
+        for work, ports in self._prepared(batch):
+            if isinstance(ports, NetworkError):
+                self._try_elsewhere(work, "bind", str(ports), allowed=False)
+            else:
+                server_ports.keep(work, ports)
+                work.advance("bind")
 
     def _bind_here(self, batch: Sequence[Work]) -> None:
         bindings = [
@@ -166,6 +181,7 @@ class Build:
                 self._unbindable(work, ports)
                 continue
             server_ports.keep(work, ports)
+            work.data.pop(delegation.DELEGATED, None)
             work.changes |= {
                 "task_state": TaskState.SPAWNING.value,
                 "addresses": server_ports.addresses(ports),
