@@ -66,7 +66,8 @@ class Database:
             yield
             return
         if not self._turns.acquire(timeout=LONGEST_WAIT_SECONDS):
-            raise sa.exc.TimeoutError(f"another thread has been writing for {LONGEST_WAIT_SECONDS} s")
+            late = TimeoutError(f"another thread has been writing for {LONGEST_WAIT_SECONDS} s")
+            raise sa.exc.OperationalError("BEGIN IMMEDIATE", None, late)
         try:
             yield
         finally:
