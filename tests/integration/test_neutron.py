@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 from functools import partial
 from ipaddress import ip_address, ip_network
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +18,14 @@ from openstack.exceptions import (
     NotFoundException,
 )
 
+from moorage.bus.versions import AgentVersion
+from moorage.cli import settings
+from moorage.network.connect import link
+from moorage.network.neutron import NeutronNetwork
+from tests.chaos.port_storm import PortStorm
 from tests.integration import openstack_site
 from tests.integration.openstack_site import HOSTS, Site
+from tests.support.crossing import PROJECT, Crossing
 from tests.support.processes import wait_until
 
 ABSENT = "00000000-0000-4000-8000-00000000dead"
@@ -189,6 +197,7 @@ def test_what_can_not_be_attached_is_told_and_leaves_nothing(site: Site, plain: 
 
 
 def test_a_port_that_somebody_deletes_goes_from_the_server(site: Site, plain: Any) -> None:
+    assert site.demo.network.get("/quotas").status_code == 403, "by this we know whether we see all ports"
     server = site.booted([{"uuid": plain.id}])
     (port,) = site.ports_of(server)
     site.admin.network.delete_port(port)
@@ -506,6 +515,39 @@ def test_bandwidth_is_that_of_the_host_where_the_server_is(site: Site, wide: Cal
         site.demo.network.delete_port(each)
 
 
+# ---------------------------------------------------------------- amid an upgrade
+
+
+@pytest.mark.parametrize("credentials", [True, False])
+def test_agents_make_and_bind_ports_until_conductors_can(
+    site: Site, plain: Any, tmp_path: Path, credentials: bool
+) -> None:
+    """A cloud of its own on the same Neutron: its agents are old, its conductor may have no credentials."""
+    conf = settings.read([site.directory / "moorage.conf"])
+    cloud = Crossing(
+        f"sqlite:///{tmp_path / 'moorage.sqlite'}", tmp_path, lambda _who: NeutronNetwork(link(conf))
+    )
+    try:
+        cloud.start_conductor(credentials=credentials)
+        for host in ("fake-1", "fake-2"):
+            cloud.start_agent(host, AgentVersion.SHARED_NODES)
+        mine = site.admin.network.create_port(network_id=plain.id, project_id=PROJECT)
+        server = cloud.booted([{"uuid": plain.id}, {"port": mine.id}])
+        ports = list(site.admin.network.ports(device_id=server["id"]))
+        assert len(ports) == 2
+        assert {port.binding_host_id for port in ports} == {server["OS-EXT-SRV-ATTR:host"]}
+        assert {port.status for port in ports} == {"ACTIVE"}
+        assert {shown["addr"] for shown in server["addresses"]["plain"]} == {
+            fixed["ip_address"] for port in ports for fixed in port.fixed_ips
+        }
+        cloud.delete(server["id"])
+        assert list(site.admin.network.ports(device_id=server["id"])) == []
+        assert site.admin.network.get_port(mine.id).binding_host_id == ""
+        site.admin.network.delete_port(mine)
+    finally:
+        cloud.stop()
+
+
 # ---------------------------------------------------------------- the end, at any moment
 
 
@@ -538,6 +580,16 @@ def test_a_kill_in_the_middle_of_boots_leaves_no_port_behind(
         ports = site.ports_of(settled)
         assert len(ports) == 2
         assert {port.binding_host_id for port in ports} == {settled.compute_host}
+
+
+def test_kills_at_random_leave_neutron_with_the_ports_of_the_living(site: Site, plain: Any) -> None:
+    """A little of what `make chaos` does for longer."""
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    storm = PortStorm(site, [plain], random.Random(seed))
+    storm.rage(20)
+    assert storm.differences() == []
+    storm.clean_up()
 
 
 def test_a_network_service_that_is_away_is_told_and_waited_for(site: Site, plain: Any) -> None:

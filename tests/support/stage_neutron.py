@@ -45,6 +45,8 @@ class StageNeutron:
         """Who, with which method, for what."""
         self.unbindable: set[str] = set()
         """Hosts at which nothing can be bound."""
+        self.hides = False
+        """Whether whoever asks lacks the role to see what is not their own."""
         self.unplugged: set[str] = set()
         """Hosts at which no port comes up."""
         self._numbers = itertools.count(10)
@@ -94,6 +96,10 @@ class StageNeutron:
                 return 200, {"network": _network()}
             case "GET", ["subnets"]:
                 return 200, {"subnets": [{"id": _SUBNET, "ip_version": 4, "cidr": "10.9.0.0/16"}]}
+            case "GET", ["quotas"] if self.hides:
+                raise Refusal(403, "PolicyNotAuthorized")
+            case "GET", ["ports"] if self.hides:
+                return 200, {"ports": []}
             case "GET", ["quotas", *_]:
                 return 200, {"quota": {"port": {"limit": -1, "used": 0, "reserved": 0}}}
             case "GET", ["ports"]:

@@ -25,6 +25,7 @@ from moorage.network.contract import (
     Fault,
     Holding,
     Interface,
+    NetworkDeniedError,
     NetworkError,
     Networks,
     Order,
@@ -209,8 +210,20 @@ class NeutronNetwork:
 
     def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
         found = self._ports_of([holding.server_uuid for holding in holdings if holding.ports])
+        listed = {port["id"] for ports in found.values() for port in ports}
+        if any(record.id not in listed for holding in holdings for record in holding.ports):
+            self._require_sight()
         floating = self._floating([port["id"] for ports in found.values() for port in ports])
         return [self._seen(holding, found[holding.server_uuid], floating) for holding in holdings]
+
+    def _require_sight(self) -> None:
+        """To somebody who may not see all ports they seem to be gone; quotas are told to the same people."""
+        try:
+            self._link.find("quotas")
+        except NeutronFault as fault:
+            if fault.status != 403:
+                raise
+            raise NetworkDeniedError("Neutron does not show us all ports: we lack the role for it") from fault
 
     def interfaces(self, holding: Holding) -> list[Interface]:
         tags = {record.id: record.tag for record in holding.ports}

@@ -183,3 +183,21 @@ def test_a_port_that_is_gone_is_lost_when_neutron_says_so(cloud: Crossing, stage
     reply = cloud.api.simulate_post("/v2.1/os-server-external-events", json={"events": [event]})
     assert reply.status_code == 200, reply.text
     wait_until(lambda: cloud.get(f"/v2.1/servers/{uuid}")["server"]["addresses"] == {}, "the port to go", 60)
+
+
+def test_ports_are_not_taken_for_gone_by_somebody_who_does_not_see_them(
+    cloud: Crossing, stage: StageNeutron
+) -> None:
+    """An operator's slip with our roles must not cost servers their ports."""
+    uuid = cloud.booted()["id"]
+    (port,) = stage.ports_of(uuid)
+    event = {"name": "network-changed", "server_uuid": uuid, "tag": port["id"]}
+    stage.hides = True
+    try:
+        cloud.api.simulate_post("/v2.1/os-server-external-events", json={"events": [event]})
+        looks = len(stage.asked)
+        wait_until(lambda: ("conductor", "GET", "quotas") in stage.asked[looks:], "a second look", 60)
+        assert cloud.at_rest()
+        assert cloud.settled(uuid)["addresses"]["stage"]
+    finally:
+        stage.hides = False
