@@ -72,7 +72,7 @@ def crowded(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
             )
         else:
             url = request.getfixturevalue("sqlite_url" if request.param == "sqlite" else "postgres_url")
-            yard = Yard(url, tmp_path / "agents", hosts, **options)
+            yard = Yard(url, tmp_path / "agents", hosts, None, **options)
         made.append(yard)
         return Harbour(yard, tmp_path)
 

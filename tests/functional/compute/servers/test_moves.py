@@ -70,7 +70,8 @@ def test_what_a_request_writes(
 
 
 def test_who_may_ask_for_moves(cloud: Cloud, running: str) -> None:
-    live = {"os-migrateLive": {"host": None, "block_migration": "auto"}}
+    live: dict[str, Any] = {"os-migrateLive": {"host": None, "block_migration": "auto"}}
+    body: dict[str, Any]
     for body in ({"migrate": None}, live, {"evacuate": {}}):
         assert ask(cloud.alice, running, body).status_code == 403
     for body in ({"resize": {"flavorRef": "big"}}, {"rebuild": {"imageRef": IMAGE}}, {"confirmResize": None}):
