@@ -91,8 +91,8 @@ def test_a_node_with_its_server_is_moved_from_a_host_that_is_down(site: Site) ->
     assert site.fleet.owners()[node] == "a-1", "without failover it stays"
     assert "not up" in site.refused("move-node", node, "nobody")
     assert "no node" in site.refused("move-node", "6f0c2f2e-6c5f-4f0a-9d51-0a4b7f1c2d3e", "a-2")
-    site.manage("move-node", node, "a-2")
-    site.fleet.settle()
+    assert "next pass" in site.manage("move-node", node, "a-2")
+    site.fleet.rest(1)
     assert site.fleet.owners()[node] == "a-2"
     assert site.fleet.server_hosts() == {node: "a-2"}
     assert node in site.fleet.agents["a-2"].owned()
