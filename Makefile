@@ -44,7 +44,7 @@ integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official 
 	$(PYTEST) tests/integration $(ARGS)
 
 # More and longer schedules than in CI; `CHAOS_SEED=N` (which each run prints) repeats one.
-chaos: $(VENV)/.test  ## kill and race the services for half an hour, then check their books
+chaos: $(VENV)/.test lab  ## kill and race the services for half an hour, then check their books
 	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_BLOWS=$${CHAOS_BLOWS:-24} $(BIN)/pytest -s tests/chaos $(ARGS)
 
 bench-placement: $(VENV)/.test reference  ## side by side with the reference Placement (long)
