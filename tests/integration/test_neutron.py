@@ -184,6 +184,8 @@ def test_what_can_not_be_attached_is_told_and_leaves_nothing(site: Site, plain: 
         attach(net_id=plain.id, fixed_ips=[{"ip_address": first.fixed_ips[0]["ip_address"]}])
     with pytest.raises(BadRequestException, match="Multiple possible networks"):
         attach()
+    with pytest.raises(ConflictException, match="Multiple possible networks"):
+        site.boot("auto")
     site.admin.network.update_quota(site.lab.demo.project_id, port=1)
     with pytest.raises(ForbiddenException, match="Maximum number of ports exceeded"):
         attach(net_id=plain.id)
@@ -380,6 +382,8 @@ def test_a_floating_address_is_shown_beside_the_fixed_one(site: Site) -> None:
     router = site.demo.network.create_router(name="r", external_gateway_info={"network_id": outside.id})
     (subnet,) = site.demo.network.subnets(network_id=inside.id)
     site.demo.network.add_interface_to_router(router, subnet=subnet.id)
+    with pytest.raises(ForbiddenException, match="external network"):
+        site.boot([{"uuid": outside.id}])
     server = site.booted([{"uuid": inside.id}])
     (port,) = site.ports_of(server)
     floating = site.demo.network.create_ip(floating_network_id=outside.id, port_id=port.id)

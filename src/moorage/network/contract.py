@@ -88,6 +88,8 @@ class PortNeeds(msgspec.Struct, frozen=True):
     groups: list[PortGroup] = []
     same_subtree: list[str] = []
     """Groups that have to be served from one branch of a host's tree."""
+    plain: bool = False
+    """As older network services say it: there is one group, which has no name of its own."""
     segments: list[str] | None = None
     """The host must reach one of these; None if every host will do."""
     network_name: str = ""

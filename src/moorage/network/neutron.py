@@ -29,7 +29,6 @@ from moorage.network.contract import (
     NetworkError,
     Networks,
     Order,
-    PortGroup,
     PortNeeds,
     PortRecord,
     Reach,
@@ -372,21 +371,13 @@ class NeutronNetwork:
 
     def _needs(self, port: Json) -> PortNeeds:
         chart = self._atlas.chart(port["network_id"])
-        asked = port.get("resource_request") or {}
         segments: list[str] | None = None
         if chart.routed and port["fixed_ips"]:
             segments = sorted(chart.segments(fixed["subnet_id"] for fixed in port["fixed_ips"])) or None
         elif chart.routed and port.get("ip_allocation") == "deferred":
             segments = self._atlas.open_segments(chart)
-        return PortNeeds(
-            groups=[
-                PortGroup(group["id"], group["resources"], group["required"])
-                for group in asked.get("request_groups") or []
-            ],
-            same_subtree=asked.get("same_subtree") or [],
-            segments=segments,
-            network_name=chart.name,
-        )
+        needs = neutron_ports.resources(port)
+        return msgspec.structs.replace(needs, segments=segments, network_name=chart.name)
 
     def _each(
         self, items: Sequence[T], work: Callable[[T], list[PortRecord]]

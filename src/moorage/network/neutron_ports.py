@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.network.atlas import Chart
-from moorage.network.contract import Binding, NetworkError, Order, PortRecord
+from moorage.network.contract import Binding, NetworkError, Order, PortGroup, PortNeeds, PortRecord
 from moorage.network.neutron_link import Json
 
 MADE_BY_US = "moorage"
@@ -65,6 +65,19 @@ def taking(order: Order, port: Mapping[str, Any], chart: Chart) -> Json:
     return values
 
 
+def resources(port: Mapping[str, Any]) -> PortNeeds:
+    """From its `resource_request`: groups with names, or in its older form just one group's content."""
+    asked = port.get("resource_request") or {}
+    if asked.get("resources"):
+        group = PortGroup(port["id"], asked["resources"], asked.get("required") or [])
+        return PortNeeds(groups=[group], plain=True)
+    groups = [
+        PortGroup(group["id"], group["resources"], group["required"])
+        for group in asked.get("request_groups") or []
+    ]
+    return PortNeeds(groups=groups, same_subtree=asked.get("same_subtree") or [])
+
+
 def bound(binding: Binding, record: PortRecord) -> Json:
     """What binds a port to a host, unless the host's driver does."""
     values: Json = {"device_id": binding.server_uuid}
@@ -92,7 +105,10 @@ def allocation(binding: Binding, record: PortRecord) -> dict[str, str]:
 def profile(binding: Binding, record: PortRecord) -> Json:
     """What the port came with, and who serves it at that host."""
     serving = allocation(binding, record)
-    return {**record.profile, "allocation": serving} if serving else record.profile
+    if not serving:
+        return record.profile
+    told = next(iter(serving.values())) if record.needs.plain else serving
+    return {**record.profile, "allocation": told}
 
 
 def served(binding: Binding, record: PortRecord) -> dict[str, dict[str, str]]:

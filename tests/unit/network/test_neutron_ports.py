@@ -83,3 +83,21 @@ def test_what_a_segment_or_a_bridge_gave_goes_with_the_host() -> None:
     assert neutron_ports.without_host(record()) == {"binding:host_id": ""}
     assert neutron_ports.without_host(record(deferred=True))["fixed_ips"] == []
     assert neutron_ports.without_host(wide())["binding:profile"] == {"trusted": True}
+
+
+def test_both_forms_of_a_resource_request_are_understood() -> None:
+    wanted = {"resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 600}, "required": ["CUSTOM_PHYSNET_1"]}
+    extended = {"request_groups": [{"id": "g1", **wanted}], "same_subtree": ["g1"]}
+    needs = neutron_ports.resources({"id": "port-1", "resource_request": extended})
+    assert needs == PortNeeds([PortGroup("g1", wanted["resources"], ["CUSTOM_PHYSNET_1"])], ["g1"])
+    older = neutron_ports.resources({"id": "port-1", "resource_request": wanted})
+    assert older.groups == [PortGroup("port-1", wanted["resources"], ["CUSTOM_PHYSNET_1"])]
+    for nothing in ({"id": "port-1"}, {"id": "port-1", "resource_request": None}):
+        assert neutron_ports.resources(nothing) == PortNeeds()
+
+
+def test_an_older_neutron_is_told_the_one_who_serves_a_port() -> None:
+    older = {"resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 600}, "required": []}
+    port = record(needs=neutron_ports.resources({"id": "port-1", "resource_request": older}))
+    binding = Binding("server-1", [], "host-1", "default", providers={"_port-1": ["bridge-1"]})
+    assert neutron_ports.profile(binding, port) == {"allocation": "bridge-1"}
