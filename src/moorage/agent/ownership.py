@@ -65,6 +65,8 @@ class Ownership:
         self._wanted: dict[str, NodeFacts] = {}
         self._released: dict[str, int] = {}
         self._gone: set[str] = set()
+        self._vanished: set[str] = set()
+        """Own nodes that there are no more, whether or not a conductor has heard of it."""
         self._everything = True
         self._known = False
         """Whether we were ever told what we own."""
@@ -128,6 +130,7 @@ class Ownership:
             for uuid in self._epochs.keys() & leaving:
                 self._released[uuid] = self._give_up(uuid)
             self._gone |= set(gone)
+            self._vanished = (self._vanished | set(gone)) - eligible.keys()
             self._keep()
             self._at_rest = None if self._wanted else basis
 
@@ -176,7 +179,9 @@ class Ownership:
             }
             if word.all:
                 # What we gave up and own all the same: no conductor has heard of it.
-                self._released |= {uuid: epoch for uuid, epoch in word.granted.items() if uuid not in fresh}
+                unheard = {uuid: epoch for uuid, epoch in word.granted.items() if uuid not in fresh}
+                self._gone |= unheard.keys() & self._vanished
+                self._released |= {uuid: unheard[uuid] for uuid in unheard.keys() - self._vanished}
                 self._epochs = {}
             self._epochs |= fresh
             self._newest |= fresh

@@ -175,6 +175,18 @@ def test_a_node_that_is_no_more_is_forgotten(fleet: SharedFleet) -> None:
     assert fleet.owners() == {other: "a-1"}
 
 
+def test_the_end_of_a_node_that_nobody_heard_of_is_said_again(fleet: SharedFleet) -> None:
+    node, other = fleet.add_nodes("a", 2)
+    fleet.start("a-1", "a")
+    fleet.settle()
+    del fleet.machines.group[node]
+    fleet.look("a-1")
+    fleet.beat("a-1", heard=False)
+    assert fleet.owners() == {node: "a-1", other: "a-1"}
+    fleet.rest()
+    assert fleet.owners() == {other: "a-1"}
+
+
 def test_a_release_that_nobody_heard_of_is_said_again(fleet: SharedFleet) -> None:
     (node,) = fleet.add_nodes("a", 1)
     fleet.start("a-1", "a")
