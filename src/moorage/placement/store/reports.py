@@ -28,6 +28,8 @@ from moorage.placement.store import names, snapshot
 from moorage.placement.store import providers as provider_store
 from moorage.placement.store.inventories import FIELDS
 
+_FIRST_GENERATION = 1
+_PROVIDER_COLUMNS = ("id", "uuid", "name", "generation", "parent_id", "root_id", "updated_at")
 _INVENTORY_COLUMNS = ("provider_id", "class_id", *FIELDS, "used", "updated_at")
 
 
@@ -50,7 +52,7 @@ def write(connection: Connection, reports: Sequence[ProviderReport]) -> Outcome:
     outcome = Outcome(created=len(new))
     for report in new:
         rows.fill(created[report.uuid], report, catalogue)
-        outcome.generations[report.uuid] = 1
+        outcome.generations[report.uuid] = _FIRST_GENERATION
     changed = [
         report
         for report in reports
@@ -58,7 +60,8 @@ def write(connection: Connection, reports: Sequence[ProviderReport]) -> Outcome:
     ]
     rows.write(connection)
     changed_ids = [existing[report.uuid].id for report in changed]
-    _count_generations(connection, [*created.values(), *changed_ids])
+    _count_generations(connection, changed_ids)
+    feed.append(connection, feed.Kind.PROVIDER, [*created.values(), *changed_ids])
     for report in changed:
         outcome.generations[report.uuid] = existing[report.uuid].generation + 1
     outcome.updated = len(changed)
@@ -87,20 +90,13 @@ def _create(connection: Connection, new: Sequence[ProviderReport]) -> dict[str, 
         lineage = [
             roots[parent] if (parent := _parent(report)) is not None else (None, 0) for report in ready
         ]
-        values = [
-            {"uuid": report.uuid, "name": report.name, "parent_id": parent_id, "root_id": root_id}
-            for report, (parent_id, root_id) in zip(ready, lineage, strict=True)
+        ids = bulk.numbers(connection, providers, len(ready))
+        now = utcnow()
+        rows = [
+            (new_id, report.uuid, report.name, _FIRST_GENERATION, parent_id, root_id or new_id, now)
+            for new_id, report, (parent_id, root_id) in zip(ids, ready, lineage, strict=True)
         ]
-        insert = sa.insert(providers).returning(providers.c.id, sort_by_parameter_order=True)
-        ids = list(connection.execute(insert, values).scalars())
-        tops = [new_id for new_id, (parent_id, _) in zip(ids, lineage, strict=True) if parent_id is None]
-        if tops:
-            own_root = (
-                sa.update(providers)
-                .where(among(connection, providers.c.id, tops))
-                .values(root_id=providers.c.id)
-            )
-            connection.execute(own_root)
+        bulk.insert(connection, providers, _PROVIDER_COLUMNS, rows)
         for report, new_id, (_, root_id) in zip(ready, ids, lineage, strict=True):
             made[report.uuid] = new_id
             roots[report.uuid] = (new_id, root_id or new_id)
@@ -140,7 +136,6 @@ def _count_generations(connection: Connection, ids: Sequence[int]) -> None:
             .where(among(connection, providers.c.id, ids))
             .values(generation=providers.c.generation + 1, updated_at=utcnow())
         )
-        feed.append(connection, feed.Kind.PROVIDER, ids)
 
 
 class _Catalogue:
