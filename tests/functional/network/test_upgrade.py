@@ -12,7 +12,7 @@ from moorage.bus.versions import NEWEST, AgentVersion
 from moorage.cli.status import Checks
 from tests.support.crossing import PROJECT, Crossing
 from tests.support.processes import wait_until
-from tests.support.stage_neutron import StageNeutron
+from tests.support.stage_neutron import NETWORK, StageNeutron
 
 OLD = AgentVersion.SHARED_NODES
 MIDDLE = AgentVersion.EARLY_PORTS
@@ -241,6 +241,20 @@ def test_servers_do_not_move_if_their_ports_can_not(crossing: Make, neutron: Sta
     assert (after["status"], host_of(after)) == ("ACTIVE", host_of(server))
     (port,) = neutron.ports_of(server["id"])
     assert port["binding:host_id"] == host_of(server)
+
+
+def test_interfaces_stay_as_they_are_without_credentials(crossing: Make, neutron: StageNeutron) -> None:
+    cloud = fleet(crossing, [NEWEST], credentials=False)
+    uuid = cloud.booted()["id"]
+    (port,) = neutron.ports_of(uuid)
+    path = f"/v2.1/servers/{uuid}/os-interface"
+    assert cloud.api.simulate_delete(f"{path}/{port['id']}").status_code == 202
+    assert cloud.settled(uuid)["addresses"] != {}
+    body = {"interfaceAttachment": {"net_id": NETWORK}}
+    reply = cloud.api.simulate_post(path, json=body)
+    assert reply.status_code >= 400, reply.text
+    assert "no credentials for Neutron" in reply.text
+    assert [one["id"] for one in neutron.ports_of(uuid)] == [port["id"]]
 
 
 def test_an_upgrade_check_names_the_agents_that_are_behind(crossing: Make) -> None:

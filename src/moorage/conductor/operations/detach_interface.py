@@ -23,7 +23,7 @@ from moorage.conductor.port_claims import Change, PortClaims
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.db.database import Database
-from moorage.network.contract import Network, PortRecord
+from moorage.network.contract import Network, PortRecord, Reach
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_detach_interface"
@@ -51,11 +51,18 @@ class DetachInterface:
 
     def begin(self, batch: Sequence[Work]) -> None:
         for work in turns.take(self._database, batch):
-            if work.data["port"] in {port.id for port in server_ports.of(work)}:
-                work.advance("detach")
-            else:  # it was asked for twice
+            if work.data["port"] not in {port.id for port in server_ports.of(work)}:  # asked for twice
                 self._end(work)
                 work.finish()
+            elif self._has_no_network and not work.data.get("gone"):
+                self.give_up(work, "the conductors have no credentials for Neutron")
+            else:
+                work.advance("detach")
+
+    @property
+    def _has_no_network(self) -> bool:
+        """Then nobody could let go of the port once the host has."""
+        return self._network.reach is Reach.AGENTS
 
     def detach(self, batch: Sequence[Work]) -> None:
         up = self._hosts.up()
@@ -82,7 +89,8 @@ class DetachInterface:
 
     def release(self, batch: Sequence[Work]) -> None:
         for work in filter(Work.holds, batch):
-            self._network.drop(server_ports.holding(work), work.data["port"])
+            if not self._has_no_network:
+                self._network.drop(server_ports.holding(work), work.data["port"])
             if _port(work).needs.groups:
                 work.advance("plan")
             else:
