@@ -17,7 +17,14 @@ from moorage.agent.lanes import Lanes
 from moorage.agent.ports import Ports
 from moorage.agent.reporter import Reporter
 from moorage.bus.contract import ABORT, DISCARD, HURRY, NO_ROOM, RELEASE_PORTS, Result, Task
-from moorage.drivers.contract import Driver, DriverClosedError, DriverError, NoRoomError, ServerSpec
+from moorage.drivers.contract import (
+    Driver,
+    DriverClosedError,
+    DriverError,
+    NoRoomError,
+    NotOursError,
+    ServerSpec,
+)
 from moorage.network import delegation
 from moorage.network.delegation import Delegated
 
@@ -25,7 +32,7 @@ LOG = logging.getLogger(__name__)
 
 TASKS = Counter("moorage_agent_tasks_total", "Tasks done, by kind and outcome.", ["kind", "outcome"])
 
-_PATIENCE = 30.0
+_PATIENCE = 30
 """Seconds that a removal waits for another task of its server to end."""
 
 _PLACING = frozenset({"spawn", "take_over", "expect"})
@@ -134,19 +141,30 @@ class Executor:
                 self._reporter.finished(task, result)
         except DriverClosedError:
             LOG.info("%s of server %s goes on after the next start", task.kind, task.server_uuid)
+        except NotOursError as error:
+            # Whoever owns the node is asked, too, and has the word. We are asked again if it is us after all.
+            LOG.warning("%s of server %s is dropped: %s", task.kind, task.server_uuid, error)
+            TASKS.labels(task.kind, "dropped").inc()
+            self._journal.drop(task)
         finally:
             successor = self._lanes.leave(task)
         if successor is not None:
             self._hand_over(successor)
 
     def _remove(self, task: Task) -> Result:
-        """Remove the server, and look again once whatever was at work for it has ended."""
+        """Remove the server, and look again once whatever was at work for it has ended.
+
+        What was about to call the driver when we did is cut short only by another call.
+        """
         result = self._perform(task)
         if not self._lanes.others_begun(task):
             return result
-        if not self._lanes.wait_for_others(task, _PATIENCE):
-            return _result(task, ok=False, error="another task of the server does not end")
-        return self._perform(task)
+        for _ in range(_PATIENCE):
+            ended = self._lanes.wait_for_others(task, 1.0)
+            result = self._perform(task)
+            if ended:
+                return result
+        return _result(task, ok=False, error="another task of the server does not end")
 
     def _perform(self, task: Task) -> Result:
         try:
@@ -154,7 +172,7 @@ class Executor:
             if method is None:
                 raise DriverError(f"this agent knows no task {task.kind!r}")
             return _result(task, ok=True, facts=method(task))
-        except DriverClosedError:
+        except (DriverClosedError, NotOursError):
             raise
         except NoRoomError as error:
             return _result(task, ok=False, error=str(error), retry_elsewhere=True, facts={NO_ROOM: True})

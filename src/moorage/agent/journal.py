@@ -107,6 +107,15 @@ class Journal:
                     current.append(result)
         return current
 
+    def drop(self, task: Task) -> None:
+        """As if it had never come: it may come again."""
+        with self._transaction() as file:
+            file.execute(
+                "DELETE FROM tasks"
+                " WHERE server = ? AND operation = ? AND attempt = ? AND last = ? AND result IS NULL",
+                (task.server_uuid, *fence(task)),
+            )
+
     def unfinished(self) -> list[Task]:
         with self._lock:
             rows = self._file.execute(

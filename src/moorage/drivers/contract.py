@@ -26,6 +26,13 @@ class NoRoomError(DriverError):
         super().__init__(message, retry_elsewhere=True)
 
 
+class NotOursError(DriverError):
+    """The node is another host's by now, or not yet this one's: what is to be done is that one's to do."""
+
+    def __init__(self, node_uuid: str) -> None:
+        super().__init__(f"node {node_uuid} is not this host's", retry_elsewhere=True)
+
+
 class DriverClosedError(Exception):
     """The agent ends while the call is at work; the call comes again after the restart."""
 

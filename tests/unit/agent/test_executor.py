@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from moorage.bus.contract import DISCARD
-from moorage.drivers.contract import RUNNING, SHUT_DOWN, ServerSpec
+from moorage.drivers.contract import RUNNING, SHUT_DOWN, NotOursError, ServerSpec
 from moorage.drivers.fake import FakeSettings
 from tests.support.processes import wait_until
 from tests.unit.agent.stand import Stand
@@ -38,6 +38,25 @@ def test_a_task_that_comes_again_gets_the_same_answer(stand: Stand) -> None:
     stand.do(failing)
     assert stand.wait_for(2)[1] == first
     assert first.retry_elsewhere
+
+
+def test_a_task_for_a_node_of_another_host_has_no_answer_and_may_come_again(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An answer would be taken for that of the host whose node it is."""
+    task = stand.task("spawn")
+    spawn = stand.driver.spawn
+
+    def refuse(spec: ServerSpec) -> int:
+        raise NotOursError(spec.node_uuid)
+
+    monkeypatch.setattr(stand.driver, "spawn", refuse)
+    stand.do(task)
+    wait_until(lambda: not stand.journal.unfinished(), "the task to be dropped", 10)
+    assert stand.results == []
+    monkeypatch.setattr(stand.driver, "spawn", spawn)
+    stand.do(task)
+    assert stand.wait_for(1)[0].ok
 
 
 def test_a_task_that_comes_again_while_it_is_done_is_done_once(stand: Stand) -> None:

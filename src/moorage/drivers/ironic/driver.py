@@ -20,6 +20,7 @@ from moorage.drivers.contract import (
     SHUT_DOWN,
     DriverError,
     Node,
+    NotOursError,
     Parcel,
     ServerSpec,
     SharedNode,
@@ -347,7 +348,7 @@ class IronicDriver:
     def _require(self, call: Call, node_uuid: str) -> None:
         """Another host may have got the node since: then it is that one's to work on."""
         if not self._owns(call, node_uuid):
-            raise DriverError(f"node {node_uuid} is not this host's", retry_elsewhere=True)
+            raise NotOursError(node_uuid)
 
     def _run(self, call: Call, spec: ServerSpec) -> int:
         if spec.power_on:

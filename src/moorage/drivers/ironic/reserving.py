@@ -15,7 +15,15 @@ from typing import Any, TypeVar
 import msgspec
 
 from moorage.drivers.calls import Call, Calls, Interruption
-from moorage.drivers.contract import DriverError, Node, NoRoomError, Parcel, ServerSpec, SharedNode
+from moorage.drivers.contract import (
+    DriverError,
+    Node,
+    NoRoomError,
+    NotOursError,
+    Parcel,
+    ServerSpec,
+    SharedNode,
+)
 from moorage.drivers.ironic import deployment, pool, reservation
 from moorage.drivers.ironic.client import RESERVATIONS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.driver import IronicDriver
@@ -232,7 +240,7 @@ class ReservingDriver:
         while True:
             found = self._settled(call, spec.uuid)
             if not self._keeps(call, spec.node_uuid):
-                raise DriverError(f"node {spec.node_uuid} is not this host's", retry_elsewhere=True)
+                raise NotOursError(spec.node_uuid)
             if found is None:
                 self._ask_for_one(call, spec, wish, avoided, fresh=refusals > 0)
             elif not self._is_ours(found, spec.node_uuid):
@@ -325,7 +333,7 @@ class ReservingDriver:
         """The machine that a server has, for a call that works on it."""
         with self._calls.begin(server_uuid, "machine") as call:
             if not self._keeps(call, pool_uuid):
-                raise DriverError(f"node {pool_uuid} is not this host's", retry_elsewhere=True)
+                raise NotOursError(pool_uuid)
             known = self._reservations.of(server_uuid)
             if known is None or known.pool_uuid != pool_uuid or known.node_uuid is None:
                 found = self._settled(call, server_uuid)
