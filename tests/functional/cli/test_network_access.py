@@ -13,6 +13,10 @@ from moorage.cli import settings
 from moorage.cli.errors import CommandError
 from moorage.cli.network_access import require_network
 from moorage.cli.status import Checks
+from moorage.db import engine
+from moorage.db.database import Database
+from moorage.network.connect import connect_agent, connect_conductor
+from moorage.network.contract import Reach
 from moorage.network.probe import Health, probe
 from moorage.placement.client.transport import Answer
 from tests.support.http_front import serving
@@ -68,6 +72,24 @@ def test_missing_credentials_are_a_warning_until_they_are_required(tmp_path: Pat
     with pytest.raises(CommandError, match=r"\[neutron\] has no credentials"):
         require_network(strict)
     assert Checks(strict).network().code is Code.FAILURE
+
+
+def test_without_credentials_a_conductor_leaves_ports_to_agents_that_have_some(tmp_path: Path) -> None:
+    database = Database(engine.connect(f"sqlite:///{tmp_path / 'moorage.sqlite'}"))
+    without = configured(tmp_path, None)
+    assert connect_conductor(without, database).reach is Reach.AGENTS
+    assert connect_agent(without) is None
+    given = configured(tmp_path, "http://127.0.0.1:9696")
+    agents = connect_agent(given)
+    assert connect_conductor(given, database).reach is Reach.ANYONE
+    assert agents is not None
+    assert agents.reach is Reach.ANYONE
+
+
+def test_no_agent_gets_at_the_built_in_pools(tmp_path: Path) -> None:
+    database = Database(engine.connect(f"sqlite:///{tmp_path / 'moorage.sqlite'}"))
+    assert connect_conductor(settings.read([]), database).reach is Reach.CONDUCTORS
+    assert connect_agent(settings.read([])) is None
 
 
 def test_credentials_that_make_no_sense_stop_a_conductor_anyhow(tmp_path: Path) -> None:
