@@ -45,7 +45,7 @@ def run(
     On SIGHUP it reads anew which nodes of an Ironic it shall manage, and with whom.
 
     It needs RabbitMQ ([DEFAULT] transport_url) and Placement ([placement_client]), but no database. With
-    [neutron], it does for older conductors what these can't do themselves.
+    [network] and [neutron], it makes and binds ports itself as long as conductors can't, amid an upgrade.
     What is not given here comes from [agent] in the configuration.
 
     Example: moorage-agent --config-file /etc/moorage/moorage.conf --host rack-7-node-1
