@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -584,6 +586,26 @@ def test_a_kill_in_the_middle_of_boots_leaves_no_port_behind(
         ports = site.ports_of(settled)
         assert len(ports) == 2
         assert {port.binding_host_id for port in ports} == {settled.compute_host}
+
+
+def test_a_port_that_was_on_its_way_at_a_kill_arrives(site: Site, plain: Any) -> None:
+    server = site.booted([{"uuid": plain.id}])
+
+    def attach() -> None:
+        with suppress(Exception):  # nobody is there to answer
+            site.demo.compute.create_server_interface(server, net_id=plain.id)
+
+    asking = threading.Thread(target=attach)
+    asking.start()
+    wait_until(lambda: len(site.ports_of(server)) == 2, "the port", openstack_site.PATIENCE)
+    site.kill()
+    asking.join(openstack_site.PATIENCE)
+    site.start()
+    wait_until(lambda: not site.settled(server).task_state, "rest", openstack_site.PATIENCE)
+    ports = site.ports_of(server)
+    assert {port.id for port in ports} == site.interfaces_on_host(server)
+    assert [port.binding_host_id for port in ports] == [server.compute_host] * 2
+    assert len(site.addresses(site.settled(server))) == 2
 
 
 def test_kills_at_random_leave_neutron_with_the_ports_of_the_living(site: Site, plain: Any) -> None:
