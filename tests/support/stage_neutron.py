@@ -49,6 +49,8 @@ class StageNeutron:
         """Whether whoever asks lacks the role to see what is not their own."""
         self.unplugged: set[str] = set()
         """Hosts at which no port comes up."""
+        self.heeds_tags = True
+        """Of a new port; else they have to be set afterwards."""
         self._numbers = itertools.count(10)
         self._lock = threading.Lock()
 
@@ -114,6 +116,9 @@ class StageNeutron:
                 self._port(port_id)
                 del self.ports[port_id]
                 return 204, {}
+            case "PUT", ["ports", port_id, "tags"]:
+                self._port(port_id)["tags"] = body["tags"]
+                return 200, body
             case "GET", ["ports", _, "bindings"]:
                 return 200, {"bindings": []}
             case "GET", ["floatingips"]:
@@ -134,6 +139,7 @@ class StageNeutron:
             "revision_number": 1,
             "created_at": f"{number:08}",
             **values,
+            "tags": values.get("tags", []) if self.heeds_tags else [],
         }
         self.ports[port["id"]] = port
         return port
@@ -165,6 +171,7 @@ def _network() -> Json:
         "admin_state_up": True,
         "shared": True,
         "router:external": False,
+        "tags": [],
     }
 
 

@@ -260,6 +260,20 @@ def test_a_host_where_a_port_can_not_be_bound_is_left_with_the_port_kept(
     assert (methods.count("POST"), methods.count("DELETE")) == (1, 0)
 
 
+def test_a_port_that_can_not_be_tagged_yet_or_at_all(
+    cloud: Crossing, stage: StageNeutron, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tags are for people who look for ports: no reason to fail a boot."""
+    monkeypatch.setattr(stage, "heeds_tags", False)
+    call = ("PUT", "/tags")
+    tagged = boot_under(cloud, proxy, at(call, OUTAGES["its answer is cut"]))
+    plain = boot_under(cloud, proxy, at(call, refusal(403, "PolicyNotAuthorized")))
+    assert (tagged["status"], plain["status"]) == ("ACTIVE", "ACTIVE")
+    (port,) = stage.ports_of(tagged["id"])
+    assert f"moorage-server={tagged['id']}" in port["tags"]
+    assert len(stage.ports_of(plain["id"])) == 1
+
+
 @pytest.mark.parametrize(
     ("fault", "words"),
     [
