@@ -24,6 +24,7 @@ from moorage.network.neutron import NeutronNetwork
 from moorage.network.neutron_link import NeutronLink
 
 NETWORK = "11111111-0000-4000-8000-000000000001"
+SEGMENT = "33333333-0000-4000-8000-000000000001"
 _SUBNET = "22222222-0000-4000-8000-000000000001"
 _WHO = "X-Asker"
 Json = dict[str, Any]
@@ -51,6 +52,8 @@ class StageNeutron:
         """Hosts at which no port comes up."""
         self.heeds_tags = True
         """Of a new port; else they have to be set afterwards."""
+        self.routed = False
+        """The network has a segment, and a port gets its address when it is bound."""
         self._numbers = itertools.count(10)
         self._lock = threading.Lock()
 
@@ -97,7 +100,12 @@ class StageNeutron:
             case "GET", ["networks", _]:
                 return 200, {"network": _network()}
             case "GET", ["subnets"]:
-                return 200, {"subnets": [{"id": _SUBNET, "ip_version": 4, "cidr": "10.9.0.0/16"}]}
+                segment = SEGMENT if self.routed else None
+                subnet = {"id": _SUBNET, "ip_version": 4, "cidr": "10.9.0.0/16", "segment_id": segment}
+                return 200, {"subnets": [subnet]}
+            case "GET", ["network-ip-availabilities", _]:
+                count = {"subnet_id": _SUBNET, "total_ips": 65_000, "used_ips": len(self.ports)}
+                return 200, {"network_ip_availability": {"subnet_ip_availability": [count]}}
             case "GET", ["quotas"] if self.hides:
                 raise Refusal(403, "PolicyNotAuthorized")
             case "GET", ["ports"] if self.hides:
@@ -127,10 +135,12 @@ class StageNeutron:
 
     def _create(self, values: Json) -> Json:
         number = next(self._numbers)
+        address = {"subnet_id": _SUBNET, "ip_address": f"10.9.{number // 256}.{number % 256}"}
         port = {
             "id": str(uuid.uuid4()),
             "mac_address": f"fa:16:3e:00:{number // 256:02x}:{number % 256:02x}",
-            "fixed_ips": [{"subnet_id": _SUBNET, "ip_address": f"10.9.{number // 256}.{number % 256}"}],
+            "fixed_ips": [] if self.routed else [address],
+            "ip_allocation": "deferred" if self.routed else "immediate",
             "device_id": "",
             "device_owner": "",
             "binding:host_id": "",

@@ -16,6 +16,8 @@ import pytest
 
 from moorage.bus.versions import AgentVersion
 from moorage.conductor import runner
+from moorage.core import uuids
+from moorage.network.contract import Holding, NetworkError, NetworkUnavailableError, Order
 from tests.support import faulty_proxy, stage_neutron
 from tests.support.crossing import PROJECT, Crossing
 from tests.support.faulty_proxy import Fault, FaultyProxy
@@ -310,6 +312,31 @@ def test_a_port_that_somebody_else_deletes_is_not_missed(
     cloud.delete(uuid)
     assert proxy.struck
     stage.ports.clear()  # it was there all along, whatever was said
+
+
+def test_faults_while_addresses_are_counted(
+    stage: StageNeutron, proxy: FaultyProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a routed network: phase 1 is done again, and finds the port that it made."""
+    monkeypatch.setattr(stage, "routed", True)
+    call, uuid = ("GET", "/network-ip-availabilities"), uuids.generate()
+    order = Order(uuid, PROJECT, "s", [{"uuid": stage_neutron.NETWORK}])
+    network = stage_neutron.network_at(proxy.port, "conductor", timeout=30.0)
+    hasty = stage_neutron.network_at(proxy.port, "conductor", timeout=1.0)
+    for name, outage in OUTAGES.items():
+        proxy.fail(at(call, outage))
+        with pytest.raises(NetworkUnavailableError):
+            (hasty if name == HANG else network).prepare([order])
+    proxy.fail(at(call, refusal(403, "PolicyNotAuthorized")))
+    (refused,) = network.prepare([order])
+    assert isinstance(refused, NetworkError)
+    assert "Neutron does not allow it" in str(refused)
+    proxy.fail(at(call, refusal(404, "HTTPNotFound")))  # this Neutron counts none: there may be some
+    (ports,) = network.prepare([order])
+    assert isinstance(ports, list)
+    assert [(port.deferred, port.needs.segments) for port in ports] == [(True, [stage_neutron.SEGMENT])]
+    assert [port["id"] for port in stage.ports_of(uuid)] == [port.id for port in ports]
+    network.release([Holding(uuid, ports)])
 
 
 # ---------------------------------------------------------------- ports that users bring
