@@ -50,7 +50,10 @@ def own(
     mine = [one for one in reservations if one.pool_uuid == pool_uuid]
     held = Counter(one.resource_class for one in mine if not one.shared_in)
     described = [record for record in records if record.resource_class]
-    inventories = _full(held) if shared else _offer(described, reservations, held)
+    if shared:
+        inventories = {name: _full(count) for name, count in sorted(held.items())}
+    else:
+        inventories = _offer(described, reservations, held)
     inventories[SEAT] = Inventory(total=max(1, len(described), len(mine)), max_unit=1)
     traits = {*inventory.TRAITS, *(trait for record in described for trait in record.traits)}
     return Node(
@@ -64,12 +67,15 @@ def own(
     )
 
 
-def inherited(pool_uuid: str, home: str, reservations: Sequence[Reservation]) -> Node:
+def inherited(
+    pool_uuid: str, home: str, records: Collection[NodeRecord], reservations: Sequence[Reservation]
+) -> Node:
     """The pool of a host that is down: what its servers have, and no more."""
     mine = [one for one in reservations if one.pool_uuid == pool_uuid]
-    inventories = _full(Counter(one.resource_class for one in mine if not one.shared_in))
-    if mine:
-        inventories[SEAT] = Inventory(total=len(mine), max_unit=1)
+    held = Counter(one.resource_class for one in mine if not one.shared_in)
+    present = {inventory.class_of(record.resource_class) for record in records if record.resource_class}
+    inventories = {name: _full(held[name]) for name in sorted(present | held.keys())}
+    inventories[SEAT] = _full(len(mine))
     return Node(pool_uuid, home, HYPERVISOR_TYPE, inventories, list(inventory.TRAITS))
 
 
@@ -110,8 +116,10 @@ def _offer(
     return inventories
 
 
-def _full(held: Counter[str]) -> dict[str, Inventory]:
-    return {name: Inventory(total=count, max_unit=1) for name, count in sorted(held.items())}
+def _full(held: int) -> Inventory:
+    """There is never none at all: a claim that is about to be dropped would be in the way of that."""
+    total = max(1, held)
+    return Inventory(total=total, max_unit=1, reserved=total - held)
 
 
 def _of_partition(what: str, partition: Partition) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
@@ -59,6 +60,8 @@ class Reservations:
         self._changed = threading.Condition()
         self._by_server: dict[str, Reservation] = {}
         self._touched_at: dict[str, float] = {}
+        self._at_work: Counter[Reservation] = Counter()
+        """Those whose machines something is being done to: they stay, even if Ironic drops them meanwhile."""
         self._pools: frozenset[str] | None = None
         self._closed = False
 
@@ -81,10 +84,6 @@ class Reservations:
             self._by_server.pop(server_uuid, None)
             self._touched_at[server_uuid] = time.monotonic()
 
-    def of(self, server_uuid: str) -> Reservation | None:
-        with self._changed:
-            return self._by_server.get(server_uuid)
-
     def all(self) -> list[Reservation]:
         with self._changed:
             return list(self._by_server.values())
@@ -98,9 +97,19 @@ class Reservations:
             pools = self._pools or frozenset()
             return {
                 one.node_uuid
-                for one in self._by_server.values()
+                for one in (*self._by_server.values(), *self._at_work)
                 if one.node_uuid is not None and one.pool_uuid in pools
             }
+
+    def begin(self, reservation: Reservation) -> None:
+        """Something is done to its machine from now on, until `end`."""
+        with self._changed:
+            self._at_work[reservation] += 1
+
+    def end(self, reservation: Reservation) -> None:
+        with self._changed:
+            self._at_work[reservation] -= 1
+            self._at_work += Counter()  # without those that are down to nothing
 
     def pools(self) -> frozenset[str]:
         with self._changed:

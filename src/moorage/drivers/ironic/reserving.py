@@ -142,11 +142,13 @@ class ReservingDriver:
 
     def nodes(self) -> Sequence[Node]:
         kept, reservations = self._reservations.pools(), self._reservations.all()
+        records = self._machines.fleet.listed().values()
         inherited = sorted(uuid for uuid in kept if uuid != self._pool and uuid in self._homes)
         own = [self._own_pool()] if self._pool in kept else []
         if self._settings.shared_capacity and pool.capacity_uuid(self.partition) in kept:
             own.append(self._capacity())
-        return [*own, *(pool.inherited(uuid, self._homes[uuid], reservations) for uuid in inherited)]
+        others = (pool.inherited(uuid, self._homes[uuid], records, reservations) for uuid in inherited)
+        return [*own, *others]
 
     def servers(self) -> dict[str, int]:
         return self._machines.servers()
@@ -161,15 +163,18 @@ class ReservingDriver:
         with self._calls.begin(spec.uuid, "spawn") as call:
             avoided: set[str] = set()
             while True:
-                node_uuid = self._reserve(call, spec, wish, avoided)
+                found = self._reserve(call, spec, wish, avoided)
                 try:
-                    return self._machines.spawn(msgspec.structs.replace(spec, node_uuid=node_uuid))
+                    with self._at_work(found) as machine:
+                        return self._machines.spawn(msgspec.structs.replace(spec, node_uuid=machine))
+                except NotOursError:
+                    raise
                 except DriverError as error:
                     self._calls.check(call)  # whoever cut it short cleans up
                     if not error.retry_elsewhere or len(avoided) + 1 >= _MOST_MACHINES:
                         raise
                     LOG.warning("server %s needs another machine: %s", spec.uuid, error)
-                    avoided.add(node_uuid)
+                    avoided.add(machine)
 
     def destroy(self, server_uuid: str, node_uuid: str) -> None:
         """The reservation goes with the server: Ironic drops it when it tears the machine down."""
@@ -234,8 +239,10 @@ class ReservingDriver:
 
     # ------------------------------------------------------------ how a machine is found
 
-    def _reserve(self, call: Call, spec: ServerSpec, wish: Wish, avoided: Collection[str]) -> str:
-        """The machine that is reserved for the server: that which it has already, or another one."""
+    def _reserve(
+        self, call: Call, spec: ServerSpec, wish: Wish, avoided: Collection[str]
+    ) -> ReservationRecord:
+        """The reservation of the server: that which it has already, or another one."""
         refusals = 0
         while True:
             found = self._settled(call, spec.uuid)
@@ -250,8 +257,10 @@ class ReservingDriver:
                 self._tell(call, lambda: self._client.release(spec.uuid))
                 if refusals >= _MOST_REFUSALS:
                     raise NoRoomError(f"Ironic reserves no node for {wish}: {found.last_error}")
+            elif found.node_uuid in avoided:
+                raise DriverError(f"node {found.node_uuid} can't be given back", retry_elsewhere=True)
             else:
-                return self._hold(found, avoided)
+                return found
 
     def _ask_for_one(
         self, call: Call, spec: ServerSpec, wish: Wish, avoided: Collection[str], *, fresh: bool
@@ -293,16 +302,24 @@ class ReservingDriver:
                 break
         return found
 
-    def _hold(self, found: ReservationRecord, avoided: Collection[str]) -> str:
+    @contextmanager
+    def _at_work(self, found: ReservationRecord) -> Iterator[str]:
+        """The machine that is reserved, for a call that works on it.
+
+        It is ours as long as the call lasts and we keep the pool: the reservation may end before the call.
+        """
         read = reservation.read(found)
         assert read is not None
         assert read.node_uuid is not None
-        if read.node_uuid in avoided:
-            raise DriverError(f"node {read.node_uuid} can't be given back", retry_elsewhere=True)
         self._reservations.put(read)
         self._homes[read.pool_uuid] = read.home
+        self._reservations.begin(read)
         self._own_machines()
-        return read.node_uuid
+        try:
+            yield read.node_uuid
+        finally:
+            self._reservations.end(read)
+            self._own_machines()
 
     def _leave_other_pool(self, call: Call, found: ReservationRecord) -> None:
         """An attempt whose host died may have left a machine; Ironic reserves but one for a server.
@@ -322,8 +339,8 @@ class ReservingDriver:
 
     def _remove(self, call: Call, found: ReservationRecord) -> None:
         if found.state != ERROR and found.node_uuid is not None:
-            self._hold(found, ())
-            self._machines.destroy(found.uuid, found.node_uuid)
+            with self._at_work(found) as machine:
+                self._machines.destroy(found.uuid, machine)
         self._tell(call, lambda: self._client.release(found.uuid))
         self._reservations.drop(found.uuid)
         self._own_machines()
@@ -334,15 +351,11 @@ class ReservingDriver:
         with self._calls.begin(server_uuid, "machine") as call:
             if not self._keeps(call, pool_uuid):
                 raise NotOursError(pool_uuid)
-            known = self._reservations.of(server_uuid)
-            if known is None or known.pool_uuid != pool_uuid or known.node_uuid is None:
-                found = self._settled(call, server_uuid)
-                if found is None or not self._is_ours(found, pool_uuid) or found.node_uuid is None:
-                    raise DriverError(f"no machine is reserved for server {server_uuid}")
-                machine = self._hold(found, ())
-            else:
-                machine = known.node_uuid
-        yield machine
+            found = self._settled(call, server_uuid)
+            if found is None or not self._is_ours(found, pool_uuid) or found.node_uuid is None:
+                raise DriverError(f"no machine is reserved for server {server_uuid}")
+        with self._at_work(found) as machine:
+            yield machine
 
     def _settled(self, call: Call, server_uuid: str) -> ReservationRecord | None:
         """The reservation of a server, once Ironic has made up its mind; None if there is none."""

@@ -57,9 +57,11 @@ def test_a_pool_has_the_traits_of_all_its_machines() -> None:
 def test_an_inherited_pool_has_no_room_for_more() -> None:
     machines = [machine(), machine()]
     reservations = [reserved(one, "dead") for one in machines]
-    found = pool.inherited(pool.uuid_of("dead"), "dead", reservations)
+    found = pool.inherited(pool.uuid_of("dead"), "dead", machines, reservations)
     assert {name: unit.total for name, unit in found.inventories.items()} == {GOLD: 2, pool.SEAT: 2}
-    assert pool.inherited(pool.uuid_of("dead"), "dead", []).inventories == {}
+    left = pool.inherited(pool.uuid_of("dead"), "dead", machines, [])
+    assert {unit.total - unit.reserved for unit in left.inventories.values()} == {0}
+    assert set(left.inventories) == {GOLD, pool.SEAT}
 
 
 def test_what_is_shared_is_counted_once() -> None:
