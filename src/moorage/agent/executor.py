@@ -196,7 +196,7 @@ class Executor:
         """As agents did before conductors made ports."""
 
         def wanted() -> bool:
-            return self._lanes.is_newest(task)
+            return not self._closed and self._lanes.is_newest(task)
 
         ports = self._ports.get_ready(delegated, wanted)
         if not wanted():  # a destroy that came meanwhile has found nothing to interrupt

@@ -23,7 +23,7 @@ from moorage.network.delegation import Delegated
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Wanted = Callable[[], bool]
-"""Whether nothing newer is known about a server, so that its ports are still ours to work on."""
+"""Whether the agent goes on, and knows nothing newer about a server: then its ports are ours to work on."""
 
 
 @dataclass(frozen=True)
@@ -82,18 +82,22 @@ class Ports:
 
     def wait_until_up(self, server_uuid: str, ports: list[PortRecord], wanted: Wanted) -> None:
         """Until they carry traffic, for which they have a bounded time."""
+        if not (ports and self._settings.plug_seconds):
+            return
         network, holding = self._required(), Holding(server_uuid, ports)
         deadline = time.monotonic() + self._settings.plug_seconds
-        while ports and self._settings.plug_seconds and wanted():
-            (are_up,) = self._patiently(lambda: network.are_up([holding]), wanted)
-            if are_up:
-                return
+        while not all(self._patiently(lambda: network.are_up([holding]), wanted)):
+            if not wanted():
+                raise DriverError("nobody waits for the ports any more", retry_elsewhere=True)
             if time.monotonic() >= deadline:
-                if self._settings.plug_is_fatal:
-                    raise DriverError("the ports did not come up in time", retry_elsewhere=True)
-                LOG.warning("server %s runs, but its ports are not up", server_uuid)
+                self._not_up(server_uuid)
                 return
             time.sleep(self._settings.first_pause)
+
+    def _not_up(self, server_uuid: str) -> None:
+        if self._settings.plug_is_fatal:
+            raise DriverError("the ports did not come up in time", retry_elsewhere=True)
+        LOG.warning("server %s runs, but its ports are not up", server_uuid)
 
     def release(self, holding: Holding) -> None:
         """A server is gone for good."""

@@ -118,7 +118,9 @@ def test_if_nobody_has_credentials_the_server_says_so(crossing: Make) -> None:
     assert failed["status"] == "ERROR"
     assert "Neither the conductors nor the agent of host host-1" in failed["fault"]["message"]
     assert cloud.holders() == set()
-    assert cloud.booted("none")["addresses"] == {}
+    without = cloud.booted("none")
+    assert without["addresses"] == {}
+    cloud.delete(failed["id"], without["id"])
 
 
 def test_ports_that_an_agent_made_are_thrown_away_if_it_fails(crossing: Make, neutron: StageNeutron) -> None:
@@ -218,6 +220,22 @@ def test_an_agent_waits_for_ports_that_nobody_else_can_see(crossing: Make, neutr
     assert neutron.owned() == []
     cloud.start_agent("host-2")
     assert host_of(cloud.booted()) == "host-2"
+
+
+def test_an_agent_that_ends_waits_for_no_ports(crossing: Make, neutron: StageNeutron) -> None:
+    """What it waited for is not known to anybody then: the server goes elsewhere, with the same port."""
+    cloud = crossing()
+    cloud.start_conductor(credentials=False)
+    neutron.unplugged = {"host-1"}
+    cloud.start_agent("host-1", plug_seconds=3600)
+    uuid = cloud.boot()
+    wait_until(lambda: any(port["binding:host_id"] for port in neutron.ports_of(uuid)), "the binding", 60)
+    (before,) = neutron.ports_of(uuid)
+    cloud.start_agent("host-2")
+    cloud.start_agent("host-1", plug_seconds=3600)
+    server = cloud.settled(uuid)
+    assert (server["status"], host_of(server)) == ("ACTIVE", "host-2")
+    assert [port["id"] for port in neutron.ports_of(uuid)] == [before["id"]]
 
 
 def test_a_host_that_comes_back_lets_go_of_a_deleted_server(crossing: Make, neutron: StageNeutron) -> None:

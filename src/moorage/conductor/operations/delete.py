@@ -125,6 +125,8 @@ class Delete:
         for work in batch:
             if able:
                 work.data["releaser"] = work.server["host"] if work.server["host"] in able else able[0]
+            elif not Holding.of(work.server).ports:  # and who could have made any?
+                work.advance("release")
             elif work.operation.tries < _MOST_TRIES:
                 work.try_again("let_go", _RETRY_SECONDS)
             else:
