@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -70,6 +71,7 @@ class ReservingDriver:
         self._homes = {self._pool: host}
         """The hosts whose pools we have heard of."""
         self._calls = Calls()
+        self._owning = threading.Lock()
 
     @property
     def partition(self) -> Partition:
@@ -398,7 +400,9 @@ class ReservingDriver:
         return keeps
 
     def _own_machines(self) -> None:
-        self._machines.keep(self._reservations.machines())
+        """One at a time, so that nobody puts back what somebody else has just changed."""
+        with self._owning:
+            self._machines.keep(self._reservations.machines())
 
     def _marks(self, spec: ServerSpec) -> dict[str, Any]:
         shared_in = pool.capacity_uuid(self.partition) if self._settings.shared_capacity else ""
