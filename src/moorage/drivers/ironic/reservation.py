@@ -88,8 +88,10 @@ class Reservations:
         with self._changed:
             return list(self._by_server.values())
 
-    def through(self, pool_uuid: str) -> list[Reservation]:
-        return [one for one in self.all() if one.pool_uuid == pool_uuid]
+    def has_any(self, pool_uuid: str) -> bool:
+        """Whether a pool has servers, or calls that are at work on the last of them."""
+        with self._changed:
+            return any(one.pool_uuid == pool_uuid for one in (*self._by_server.values(), *self._at_work))
 
     def machines(self) -> set[str]:
         """The nodes of Ironic that are reserved through the pools that we keep."""

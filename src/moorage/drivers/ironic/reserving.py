@@ -118,7 +118,7 @@ class ReservingDriver:
 
     def eligible(self) -> dict[str, SharedNode]:
         """The pool, and the one provider of what all pools share, which one host has to look after."""
-        own = SharedNode(self._own_pool(), free=not self._reservations.through(self._pool))
+        own = SharedNode(self._own_pool(), free=not self._reservations.has_any(self._pool))
         if not self._settings.shared_capacity:
             return {self._pool: own}
         capacity = self._capacity()
@@ -136,7 +136,7 @@ class ReservingDriver:
         except IronicError as error:
             raise DriverError(str(error)) from error
         inherited = Node(node_uuid, self._homes.get(node_uuid, node_uuid), pool.HYPERVISOR_TYPE, {})
-        return SharedNode(inherited, free=not self._reservations.through(node_uuid))
+        return SharedNode(inherited, free=not self._reservations.has_any(node_uuid))
 
     def keep(self, node_uuids: Collection[str]) -> None:
         self._reservations.keep(node_uuids)
