@@ -200,7 +200,7 @@ class Executor:
 
         ports = self._ports.get_ready(delegated, wanted)
         if not wanted():  # a destroy that came meanwhile has found nothing to interrupt
-            raise DriverError("something newer has come up for the server")
+            raise DriverError("the agent ends, or something newer has come up", retry_elsewhere=True)
         told = msgspec.to_builtins(ports)
         try:
             power = self._driver.spawn(msgspec.structs.replace(spec, network=told))

@@ -192,7 +192,7 @@ def test_a_spawn_that_a_restart_interrupts_is_not_taken_up_again(
     cloud.start_agent("host-2", OLD)
     cloud.start_agent("host-1", OLD, faults="hang")
     server = cloud.settled(uuid)
-    assert (server["status"], host_of(server)) == ("ACTIVE", "host-2")
+    assert (server["status"], host_of(server)) == ("ACTIVE", "host-2"), server.get("fault")
     (port,) = neutron.ports_of(uuid)
     assert (port["id"], port["binding:host_id"]) == (before["id"], "host-2")
 
@@ -234,7 +234,7 @@ def test_an_agent_that_ends_waits_for_no_ports(crossing: Make, neutron: StageNeu
     cloud.start_agent("host-2")
     cloud.start_agent("host-1", plug_seconds=3600)
     server = cloud.settled(uuid)
-    assert (server["status"], host_of(server)) == ("ACTIVE", "host-2")
+    assert (server["status"], host_of(server)) == ("ACTIVE", "host-2"), server.get("fault")
     assert [port["id"] for port in neutron.ports_of(uuid)] == [before["id"]]
 
 
