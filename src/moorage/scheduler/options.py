@@ -20,6 +20,11 @@ OPTIONS: Options = {
             default=0.0,
             help="How much the number of servers counts; below 0 hosts with fewer come first.",
         ),
+        cfg.FloatOpt(
+            "pool_weight_multiplier",
+            default=1.0,
+            help="How much it counts that a host which reserves bare metal has few servers.",
+        ),
         cfg.FloatOpt("soft_affinity_weight_multiplier", default=1.0, help="How much soft affinity counts."),
         cfg.FloatOpt(
             "soft_anti_affinity_weight_multiplier", default=1.0, help="How much soft anti-affinity counts."
@@ -43,6 +48,7 @@ def settings(conf: cfg.ConfigOpts) -> Settings:
         ram_weight=weights.ram_weight_multiplier,
         disk_weight=weights.disk_weight_multiplier,
         server_count_weight=weights.num_instances_weight_multiplier,
+        pool_weight=weights.pool_weight_multiplier,
         soft_affinity_weight=weights.soft_affinity_weight_multiplier,
         soft_anti_affinity_weight=weights.soft_anti_affinity_weight_multiplier,
         build_failure_weight=weights.build_failure_weight_multiplier,

@@ -60,6 +60,7 @@ def test_of_pools_those_with_fewer_servers_come_first_and_other_hosts_don_t_care
     assert given_by(PoolWeigher(1.0), pools) == [1.0, 0.5, 0.0]
     hosts = [option(number, {"servers": number}) for number in (1, 2, 3)]
     assert given_by(PoolWeigher(1.0), hosts) == [0.0, 0.0, 0.0]
+    assert not PoolWeigher(1.0).applies(request()), "who asks for processors gets no machine"
 
 
 def test_a_negative_multiplier_packs() -> None:

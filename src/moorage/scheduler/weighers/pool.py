@@ -8,6 +8,8 @@ from typing import ClassVar
 from moorage.scheduler.option import Option
 from moorage.scheduler.request import Request
 
+_PARTS = frozenset({"VCPU", "PCPU"})
+
 
 @dataclass(frozen=True, slots=True)
 class PoolWeigher:
@@ -16,7 +18,8 @@ class PoolWeigher:
     multiplier: float
 
     def applies(self, request: Request) -> bool:
-        return True
+        """A pool has machines, and no parts of one."""
+        return all(_PARTS.isdisjoint(group.resources) for group in request.groups)
 
     def weigh(self, option: Option, request: Request) -> float:
         return -option.host.servers if option.host.pool else 0
