@@ -19,7 +19,11 @@ ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 
 @pytest.fixture
 def config_file(tmp_path: Path, database_url: str) -> Path:
-    path = tmp_path / "moorage.conf"
+    return _configured(tmp_path, database_url)
+
+
+def _configured(directory: Path, database_url: str) -> Path:
+    path = directory / "moorage.conf"
     path.write_text(
         f"[database]\nconnection = {database_url}\n[auth]\nstrategy = none\n[placement]\nworkers = 2\n"
     )
@@ -83,13 +87,11 @@ def test_a_worker_that_dies_is_replaced(service: Service) -> None:
         assert not set(others) & set(service.pids())
 
 
-def test_an_old_schema_is_refused_with_what_to_do(config_file: Path) -> None:
+def test_an_old_schema_is_refused_with_what_to_do(tmp_path: Path, empty_database_url: str) -> None:
+    config_file = _configured(tmp_path, empty_database_url)
     command = [
         str(PROGRAMS / "moorage-placement"),
-        "--config-file",
-        str(config_file),
-        "--port",
-        str(free_port()),
+        *("--config-file", str(config_file), "--port", str(free_port())),
     ]
     run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert run.returncode == 1

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.compute import aggregates
-from moorage.db import revisions
+from moorage.db.revisions import Revisions
 from tests.functional.compute.rows import add_node, add_server, add_service
 from tests.support.compute import Answer, Cloud, User
 
@@ -285,9 +285,10 @@ def test_only_administrators_see_and_change_them(cloud: Cloud, admin: User) -> N
 
 
 def test_every_change_is_a_new_revision(cloud: Cloud, admin: User) -> None:
+    revisions = Revisions(cloud.database)
+
     def revision() -> int:
-        with cloud.database.read() as connection:
-            return revisions.now(connection).get(aggregates.SUBJECT, 0)
+        return revisions.now().get(aggregates.SUBJECT, 0)
 
     add_service(cloud, "counted")
     seen = [revision()]
