@@ -71,6 +71,7 @@ class Standing:
         weighers: Sequence[Weigher],
     ) -> None:
         self._request = request
+        self._answer = offers  # stays alive, since the board knows standings by the identity of their answer
         self._offers = list(offers.by_node.values())
         self._board = board
         self._filters = [check for check in filters if check.applies(request)]
