@@ -28,7 +28,7 @@ def serve(
     (directory / "gunicorn.conf.py").write_text(
         f'wsgi_app = "{application}"\nbind = "127.0.0.1:{port}"\ntimeout = 300\n'
         "control_socket_disable = True\n"
-        f'worker_class = "gthread"\nthreads = {threads}\ngraceful_timeout = 2\n'
+        f'worker_class = "gthread"\nthreads = {threads}\ngraceful_timeout = 2\nkeepalive = 75\n'
     )
 
     def answers() -> bool:

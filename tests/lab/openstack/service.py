@@ -49,8 +49,10 @@ class OpenStack:
         return f"http://127.0.0.1:{self.ports['hosts']}"
 
     def connect(self, person: Person, **options: Any) -> Connection:
+        """Neutron may close a connection that was idle at the moment when it is used again: ask once more."""
         auth = person.auth(self.keystone.url)
-        return Connection(auth=auth, region_name=REGION, identity_api_version="3", **options)
+        again = {"network_connect_retries": 3}
+        return Connection(auth=auth, region_name=REGION, identity_api_version="3", **again, **options)
 
     def start_neutron_again(self) -> None:
         self.neutron = _serve_neutron(self.directory / "neutron", self.ports)
