@@ -26,10 +26,12 @@ from moorage.scheduler.board import Board
 from moorage.scheduler.trace import Attempt
 
 DECISIONS = Counter("moorage_scheduler_decisions_total", "Decisions made.", ["outcome"])
+_BUCKETS = (0.001, 0.0025, 0.005, 0.0075, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 SECONDS = Histogram(
-    "moorage_scheduler_pass_seconds",
-    "Time to place a batch of servers.",
-    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
+    "moorage_scheduler_pass_seconds", "Time to place a batch of servers, claims included.", buckets=_BUCKETS
+)
+DECISION_SECONDS = Histogram(
+    "moorage_scheduler_decision_seconds", "Time to decide where a batch of servers goes.", buckets=_BUCKETS
 )
 
 _MOST_ROUNDS = 5
@@ -95,7 +97,8 @@ class Placer:
     def _place(self, batch: Sequence[Work], seats: Sequence[Seat]) -> list[Placed | NoHost | Disputed]:
         left = list(seats)
         for _ in range(_MOST_ROUNDS):
-            this = self._decider.decide(left)
+            with DECISION_SECONDS.time():
+                this = self._decider.decide(left)
             left = self._claim([seat for seat in left if seat.refusal is None], this)
             if not left:
                 break
