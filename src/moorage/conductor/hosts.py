@@ -26,7 +26,7 @@ _HERE = (
     .group_by(servers.c.node_uuid)
     .subquery()
 )
-_STATES = (
+_CHOSEN = (
     sa.select(
         nodes.c.uuid,
         nodes.c.name,
@@ -34,15 +34,24 @@ _STATES = (
         nodes.c.hypervisor_type,
         sa.cast(nodes.c.facts, sa.Text).label("facts"),
         nodes.c.build_failures,
+    )
+    .where(one_of(nodes.c.uuid, "uuids"), IS_PLACE)
+    .cte("chosen")
+    .prefix_with("MATERIALIZED", dialect="postgresql")
+)
+"""Before anything is joined: PostgreSQL, as long as it has not counted a new table, would go through all the
+nodes of every host."""
+_STATES = (
+    sa.select(
+        *_CHOSEN.c,
         services.c.seen_at,
         services.c.forced_down,
         services.c.disabled,
         sa.cast(services.c.facts, sa.Text).label("host_facts"),
         sa.func.coalesce(_HERE.c.count, 0).label("servers"),
     )
-    .join_from(nodes, services, (services.c.host == nodes.c.host) & (services.c.binary == AGENT_BINARY))
-    .outerjoin(_HERE, _HERE.c.node_uuid == nodes.c.uuid)
-    .where(one_of(nodes.c.uuid, "uuids"), IS_PLACE)
+    .join_from(_CHOSEN, services, (services.c.host == _CHOSEN.c.host) & (services.c.binary == AGENT_BINARY))
+    .outerjoin(_HERE, _HERE.c.node_uuid == _CHOSEN.c.uuid)
 )
 
 
