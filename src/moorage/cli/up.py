@@ -88,7 +88,7 @@ def _greet(console: Console, embedded: Embedded) -> None:
 
 
 def _stay_on_one_processor() -> None:
-    """Threads of one interpreter run one at a time. Spread over processors, they spend a third of their time
-    on handing over: on one, this process boots half as many servers again a second."""
+    """Threads of one interpreter run one at a time. Spread over processors, they spend much of their time on
+    handing over, which the system does more cheaply where they are together."""
     if hasattr(os, "sched_setaffinity"):  # on Linux; for threads that begin later, too
         os.sched_setaffinity(0, {random.choice(sorted(os.sched_getaffinity(0)))})

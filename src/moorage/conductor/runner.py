@@ -21,13 +21,12 @@ import sqlalchemy as sa
 from prometheus_client import Counter, Histogram
 
 from moorage.compute import actions
-from moorage.conductor import ledger
+from moorage.conductor import ledger, server_rows
 from moorage.conductor.leases import Lease, Leases
 from moorage.conductor.ledger import Checkpoint, Ending
 from moorage.conductor.notices import Notices
 from moorage.conductor.work import Work, WriteTogether
 from moorage.core.clock import utcnow
-from moorage.db.among import one_of
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers
 
@@ -151,8 +150,7 @@ class Runner:
         """By project, so that what is written for several projects is always locked in the same order."""
         ids = {operation.server_id for operation in leased}
         with self._database.read() as connection:
-            rows = connection.execute(_SERVERS, {"ids": ids})
-            by_id = {row["id"]: dict(row) for row in rows.mappings()}
+            by_id = server_rows.read(connection, ids)
         works = [Work(operation, by_id[operation.server_id], lease) for operation in leased]
         return sorted(works, key=lambda work: str(work.server["project_id"]))
 
@@ -263,9 +261,6 @@ def _write(connection: sa.Connection, works: Sequence[Work], now: datetime) -> N
         writer(connection, its_parts)
     for columns, rows in changes.items():
         connection.execute(_change_of(columns), rows)
-
-
-_SERVERS = sa.select(servers).where(one_of(servers.c.id, "ids"))
 
 
 @lru_cache(maxsize=256)

@@ -29,6 +29,7 @@ from moorage.conductor.operations.detach_interface import DetachInterface
 from moorage.conductor.operations.evacuate import Evacuate
 from moorage.conductor.operations.live_migrate import LiveMigrate
 from moorage.conductor.operations.moving import Tools
+from moorage.conductor.operations.plugging_tools import PluggingTools
 from moorage.conductor.operations.power import Power
 from moorage.conductor.operations.power_update import PowerUpdate
 from moorage.conductor.operations.readdress import Readdress
@@ -104,51 +105,12 @@ class ConductorService:
     ) -> None:
         self._bus = bus
         self._notifications = notifications or Silence()
-        self._network = network
         aggregates, zone = KnownAggregates(database), settings.default_zone
         hosts = Hosts(database, aggregates, down_after=settings.service_down_time, default_zone=zone)
         decider = Decider(database, hosts, aggregates, placement, settings.scheduler, default_zone=zone)
         self._placer = Placer(decider, hosts, placement)
-        agents = Agents(bus, settings.ask_again_seconds)
         self._duties = PortDuties(database, network, settings.service_down_time)
-        build = Build(
-            database,
-            self._placer,
-            agents,
-            network,
-            max_attempts=settings.max_attempts,
-            pending_timeout=settings.pending_timeout,
-            plugging=settings.plugging,
-            duties=self._duties,
-        )
-        tools = Tools(
-            database,
-            self._placer,
-            agents,
-            hosts,
-            network,
-            BothEnds(placement),
-            max_attempts=settings.max_attempts,
-            confirm_window=settings.resize_confirm_window,
-        )
-        kinds: dict[str, Kind] = {
-            "build": build,
-            "delete": Delete(database, agents, hosts, network, placement, self._duties),
-            "rebuild": Rebuild(agents, hosts, Fitness(hosts, placement)),
-            "cold_move": ColdMove(tools),
-            "confirm_resize": ConfirmResize(tools),
-            "revert_resize": RevertResize(tools),
-            "live_migrate": LiveMigrate(tools),
-            "evacuate": Evacuate(tools),
-            "unwind": Unwind(tools),
-            **dict.fromkeys(
-                (interfaces.ADD_ADDRESS, interfaces.REMOVE_ADDRESS), Readdress(database, network)
-            ),
-            interfaces.ATTACH: AttachInterface(database, agents, hosts, network, PortClaims(placement)),
-            interfaces.DETACH: DetachInterface(database, agents, hosts, network, PortClaims(placement)),
-            **{kind: Power(agents, kind) for kind in ("start", "stop", "reboot")},
-            **dict.fromkeys(("powered_on", "powered_off"), PowerUpdate(agents, hosts)),
-        }
+        kinds = self._kinds(database, settings, hosts, network, placement)
         self.runner = Runner(
             database,
             kinds,
@@ -169,6 +131,56 @@ class ConductorService:
         )
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
+
+    def _kinds(
+        self,
+        database: Database,
+        settings: Settings,
+        hosts: Hosts,
+        network: Network,
+        placement: PlacementClient,
+    ) -> dict[str, Kind]:
+        """All operations that there are, by name."""
+        agents = Agents(self._bus, settings.ask_again_seconds)
+        build = Build(
+            database,
+            self._placer,
+            agents,
+            network,
+            max_attempts=settings.max_attempts,
+            pending_timeout=settings.pending_timeout,
+            plugging=settings.plugging,
+            duties=self._duties,
+        )
+        tools = Tools(
+            database,
+            self._placer,
+            agents,
+            hosts,
+            network,
+            BothEnds(placement),
+            max_attempts=settings.max_attempts,
+            confirm_window=settings.resize_confirm_window,
+        )
+        plugging = PluggingTools(database, agents, hosts, network, PortClaims(placement))
+        return {
+            "build": build,
+            "delete": Delete(database, agents, hosts, network, placement, self._duties),
+            "rebuild": Rebuild(agents, hosts, Fitness(hosts, placement)),
+            "cold_move": ColdMove(tools),
+            "confirm_resize": ConfirmResize(tools),
+            "revert_resize": RevertResize(tools),
+            "live_migrate": LiveMigrate(tools),
+            "evacuate": Evacuate(tools),
+            "unwind": Unwind(tools),
+            **dict.fromkeys(
+                (interfaces.ADD_ADDRESS, interfaces.REMOVE_ADDRESS), Readdress(database, network)
+            ),
+            interfaces.ATTACH: AttachInterface(plugging),
+            interfaces.DETACH: DetachInterface(plugging),
+            **{kind: Power(agents, kind) for kind in ("start", "stop", "reboot")},
+            **dict.fromkeys(("powered_on", "powered_off"), PowerUpdate(agents, hosts)),
+        }
 
     def start(self) -> None:
         self._presence.start()

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
+from moorage.conductor import server_rows
 from moorage.conductor.work import Work
 from moorage.db.among import among
 from moorage.db.database import Database
-from moorage.db.tables.compute import operations, servers
+from moorage.db.tables.compute import operations
 
 _LOOK_AGAIN_SECONDS = 0.3
 
@@ -26,10 +27,7 @@ def take(database: Database, batch: Sequence[Work]) -> list[Work]:
         ids = [work.operation.id for work in batch]
         early = set(connection.execute(waiting.where(among(connection, mine.c.id, ids))).scalars())
         # Only now: what the operation before this one wrote has to be seen.
-        rows = sa.select(servers).where(
-            among(connection, servers.c.id, [work.server["id"] for work in batch])
-        )
-        by_id = {row["id"]: dict(row) for row in connection.execute(rows).mappings()}
+        by_id = server_rows.read(connection, [work.server["id"] for work in batch])
     for work in batch:
         work.server = by_id[work.server["id"]]
         if work.operation.id in early:

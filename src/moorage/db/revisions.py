@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.db.database import Database
 from moorage.db.probe import Probe
-from moorage.db.tables.aggregates import revisions
+from moorage.db.tables.revisions import revisions
 
 _NOW = "SELECT subject, revision FROM revisions"
 

@@ -15,7 +15,7 @@ from moorage.db.database import Database
 from moorage.db.tables.compute import nodes, operations, servers
 from moorage.drivers.contract import RUNNING
 from moorage.drivers.ironic import pool
-from tests.functional.conductor.test_shared_hosts import Control
+from tests.functional.conductor.control import Control
 
 TERMS = {"key": "a", "shard": "", "peers": [], "selection": "reservation"}
 

@@ -14,12 +14,14 @@ from typing import Any
 
 import pytest
 
-from moorage.conductor import runner
-from tests.support import faulty_proxy, stage_neutron
+from moorage.network.neutron import NeutronNetwork
+from tests.support import stage_neutron
 from tests.support.crossing import PROJECT, Crossing
 from tests.support.faulty_proxy import Fault, FaultyProxy
 from tests.support.processes import wait_until
 from tests.support.stage_neutron import NETWORK, StageNeutron
+
+pytestmark = pytest.mark.usefixtures("soon", "nothing_is_left")
 
 AWAY = Fault(503, b"<html>no server is available</html>", times=1)
 LOST = Fault(works=True, times=1)
@@ -30,22 +32,11 @@ DETACH_CALLS = [("GET", "/ports"), ("DELETE", "/ports/")]
 
 
 @pytest.fixture(scope="module")
-def stage() -> StageNeutron:
-    return StageNeutron()
-
-
-@pytest.fixture(scope="module")
-def proxy(stage: StageNeutron) -> Iterator[FaultyProxy]:
-    with stage_neutron.serving(stage) as port, faulty_proxy.in_front_of(port) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def cloud(proxy: FaultyProxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crossing]:
     """One host. The API reaches Neutron at all times."""
     directory: Path = tmp_path_factory.mktemp("attaching")
 
-    def network(who: str) -> stage_neutron.NeutronNetwork:
+    def network(who: str) -> NeutronNetwork:
         return stage_neutron.network_at(proxy.target if who == "api" else proxy.port, who)
 
     crossing = Crossing(f"sqlite:///{directory / 'moorage.sqlite'}", directory / "agents", network)
@@ -53,22 +44,6 @@ def cloud(proxy: FaultyProxy, tmp_path_factory: pytest.TempPathFactory) -> Itera
     crossing.start_agent("host-1")
     yield crossing
     crossing.stop()
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried again is tried again at once."""
-    monkeypatch.setattr(runner, "_FIRST_RETRY_SECONDS", 0.02)
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(cloud: Crossing, stage: StageNeutron, proxy: FaultyProxy) -> Iterator[None]:
-    yield
-    proxy.fail(None)
-    wait_until(cloud.at_rest, "the ledger to be empty", 60)
-    cloud.delete(*(server["id"] for server in cloud.get("/v2.1/servers")["servers"]))
-    assert stage.owned() == []
-    assert cloud.holders() == set()
 
 
 def attach(cloud: Crossing, uuid: str, **wanted: str) -> Any:

@@ -18,11 +18,13 @@ from moorage.bus.versions import AgentVersion
 from moorage.conductor import runner
 from moorage.core import uuids
 from moorage.network.contract import Holding, NetworkError, NetworkUnavailableError, Order
-from tests.support import faulty_proxy, stage_neutron
+from moorage.network.neutron import NeutronNetwork
+from tests.support import stage_neutron
 from tests.support.crossing import PROJECT, Crossing
 from tests.support.faulty_proxy import Fault, FaultyProxy
-from tests.support.processes import wait_until
 from tests.support.stage_neutron import StageNeutron
+
+pytestmark = pytest.mark.usefixtures("soon", "nothing_is_left")
 
 HANG = "it hangs"
 OUTAGES = {
@@ -42,17 +44,6 @@ DELETE_CALLS = [("GET", "/ports"), ("DELETE", "/ports/")]
 def refusal(status: int, kind: str, **fields: object) -> Fault:
     told = {"type": kind, "message": f"Neutron says {kind}", "detail": ""}
     return replace(Fault(status, json.dumps({"NeutronError": told}).encode()), **fields)  # type: ignore[arg-type]
-
-
-@pytest.fixture(scope="module")
-def stage() -> StageNeutron:
-    return StageNeutron()
-
-
-@pytest.fixture(scope="module")
-def proxy(stage: StageNeutron) -> Iterator[FaultyProxy]:
-    with stage_neutron.serving(stage) as port, faulty_proxy.in_front_of(port) as running:
-        yield running
 
 
 @dataclass
@@ -77,7 +68,7 @@ def cloud(
     """Two hosts. The API reaches Neutron at all times: it is not what these tests are about."""
     directory: Path = tmp_path_factory.mktemp("faults")
 
-    def network(who: str) -> stage_neutron.NeutronNetwork:
+    def network(who: str) -> NeutronNetwork:
         port = proxy.target if who == "api" else proxy.port
         return stage_neutron.network_at(port, who, patience.seconds)
 
@@ -87,24 +78,6 @@ def cloud(
         crossing.start_agent(host)
     yield crossing
     crossing.stop()
-
-
-@pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried again is tried again at once."""
-    monkeypatch.setattr(runner, "_FIRST_RETRY_SECONDS", 0.02)
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_left(cloud: Crossing, stage: StageNeutron, proxy: FaultyProxy) -> Iterator[None]:
-    """After each test all is well again, and everything can be deleted, with nothing left behind."""
-    yield
-    proxy.fail(None)
-    stage.unbindable = set()
-    wait_until(cloud.at_rest, "the ledger to be empty", 60)
-    cloud.delete(*(server["id"] for server in cloud.get("/v2.1/servers")["servers"]))
-    assert stage.owned() == []
-    assert cloud.holders() == set()
 
 
 @pytest.fixture

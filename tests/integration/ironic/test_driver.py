@@ -8,20 +8,17 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
-from keystoneauth1 import session
-from keystoneauth1.adapter import Adapter
-from keystoneauth1.loading import get_plugin_loader
 
 from moorage.core import uuids
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
-from moorage.drivers.ironic.client import IronicClient, IronicError
+from moorage.drivers.ironic.client import IronicError
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.settings import IronicSettings
+from tests.integration.ironic.lines import client, port_of, provisions
 from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
 from tests.lab.ironic.older import OlderIronic
@@ -53,26 +50,8 @@ def metal(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Itera
 
 
 @pytest.fixture
-def proxy(metal: Nodes) -> Iterator[FaultyProxy]:
-    made = FaultyProxy(port_of(metal))
-    made.start()
-    yield made
-    made.stop()
-
-
-@pytest.fixture
 def driver(proxy: FaultyProxy) -> IronicDriver:
     return owning(proxy.port, Partition("a"))
-
-
-def port_of(metal: Nodes) -> int:
-    return int(metal.url.rpartition(":")[2])
-
-
-def client(port: int) -> IronicClient:
-    """Pages of two, so that there are several."""
-    auth: Any = get_plugin_loader("none").load_from_options(endpoint=f"http://127.0.0.1:{port}")
-    return IronicClient(Adapter(session.Session(auth=auth), service_type="baremetal"), page=2)
 
 
 def owning(port: int, partition: Partition) -> IronicDriver:
@@ -93,10 +72,6 @@ def spec(metal: Nodes, node: str, **extra_specs: str) -> ServerSpec:
     port = {"id": uuids.generate(), "mac": "fa:16:3e:00:00:01", "addresses": ["10.0.0.5"]}
     image = {"id": "image-1", "properties": source}
     return ServerSpec(uuids.generate(), "s", "p", "u", node, flavor, image, [port], config_drive=True)
-
-
-def provisions(proxy: FaultyProxy) -> int:
-    return sum(method == "PUT" and path.endswith("/states/provision") for method, path in proxy.requests)
 
 
 def remove(metal: Nodes, driver: IronicDriver, server: ServerSpec) -> None:

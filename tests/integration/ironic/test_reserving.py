@@ -25,7 +25,7 @@ from moorage.drivers.ironic.settings import IronicSettings
 from moorage.placement.client.contract import ConsumerClaim, ReportedProvider
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService, Settings
-from tests.integration.ironic.test_driver import client, port_of, provisions
+from tests.integration.ironic.lines import client, port_of, provisions
 from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
 from tests.lab.ironic.older import OlderIronic
@@ -55,14 +55,6 @@ def placement(sqlite_url: str) -> Iterator[LocalPlacement]:
     service.start()
     yield LocalPlacement(service)
     service.stop()
-
-
-@pytest.fixture
-def proxy(metal: Nodes) -> Iterator[FaultyProxy]:
-    made = FaultyProxy(port_of(metal))
-    made.start()
-    yield made
-    made.stop()
 
 
 def reserving(port: int, host: str, group: str = "a") -> ReservingDriver:

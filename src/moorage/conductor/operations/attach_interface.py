@@ -13,34 +13,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 
 import msgspec
 
-from moorage.compute import actions, interfaces
-from moorage.compute.actions import Event
+from moorage.compute import interfaces
 from moorage.conductor import port_claims, server_ports, turns
-from moorage.conductor.agents import Agents
-from moorage.conductor.hosts import Hosts
-from moorage.conductor.port_claims import Change, PortClaims
+from moorage.conductor.operations.plugging_tools import PluggingTools, end, port_of
+from moorage.conductor.port_claims import Change
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
-from moorage.db.database import Database
-from moorage.network.contract import Binding, Fault, Network, NetworkError, Order, PortRecord
+from moorage.network.contract import Binding, Fault, NetworkError, Order
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_attach_interface"
 
 
 class AttachInterface:
-    def __init__(
-        self, database: Database, agents: Agents, hosts: Hosts, network: Network, claims: PortClaims
-    ) -> None:
-        self._database = database
-        self._agents = agents
-        self._hosts = hosts
-        self._network = network
-        self._claims = claims
+    def __init__(self, tools: PluggingTools) -> None:
+        self._tools = tools
+        self._network = tools.network
+        self._claims = tools.claims
 
     def steps(self) -> dict[str, Step]:
         return {
@@ -55,7 +47,7 @@ class AttachInterface:
         }
 
     def begin(self, batch: Sequence[Work]) -> None:
-        for work in turns.take(self._database, batch):
+        for work in turns.take(self._tools.database, batch):
             brought = _brought(work)
             if brought in {port.id for port in server_ports.of(work)}:  # it was asked for twice
                 work.data["fault"] = Fault.CONFLICT.value
@@ -78,7 +70,7 @@ class AttachInterface:
 
     def plan(self, batch: Sequence[Work]) -> None:
         for work in batch:
-            change = self._claims.more(work.server, _port(work))
+            change = self._claims.more(work.server, port_of(work))
             if change is None:
                 self._refuse(work, _no_room(work))
                 continue
@@ -95,7 +87,7 @@ class AttachInterface:
                 self._refuse(work, _no_room(work))
 
     def bind(self, batch: Sequence[Work]) -> None:
-        states = self._hosts.states({work.server["node_uuid"] for work in batch})
+        states = self._tools.hosts.states({work.server["node_uuid"] for work in batch})
         for work in batch:
             state = states.get(work.server["node_uuid"])
             if state is None:
@@ -104,7 +96,7 @@ class AttachInterface:
             serving = work.data.get("claim", {}).get("providers", {})
             binding = Binding(
                 work.server["uuid"],
-                [_port(work)],
+                [port_of(work)],
                 state.host,
                 state.cell,
                 state.zone or "",
@@ -120,29 +112,18 @@ class AttachInterface:
             work.advance("attach")
 
     def attach(self, batch: Sequence[Work]) -> None:
-        up = self._hosts.up()
-        for work in batch:
-            if work.server["host"] not in up:
-                self._fail(work, "the host of the server is down")
-        self._agents.ask(
-            [work for work in batch if work.server["host"] in up],
+        self._tools.order(
+            batch,
             interfaces.ATTACH,
             then="attached",
-            payload=lambda work: {"port": msgspec.to_builtins(_port(work))},
+            payload=lambda work: {"port": msgspec.to_builtins(port_of(work))},
+            failed=self._fail,
         )
 
     def attached(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self._agents.ask_again(work, "attach"):
-                    self._fail(work, "the host did not answer")
-            elif result["ok"]:
-                work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
-                self._end(work)
-                work.finish()
-            else:
-                self._fail(work, result["error"])
+        for work in self._tools.done(batch, "attach", self._fail):
+            work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
+            end(work, _EVENT)
 
     def _refuse(self, work: Work, error: NetworkError) -> None:
         work.data["fault"] = error.fault.value
@@ -160,20 +141,11 @@ class AttachInterface:
                 server_ports.lose(work, port_id)
             if "claim" in work.data and not self._claims.make_true(work.server, _change(work).undone()):
                 LOG.warning("server %s may hold more than it needs in Placement", work.server["uuid"])
-            self._end(work, work.data["error"])
-            work.fail(work.data["error"])
+            end(work, _EVENT, work.data["error"])
 
     def give_up(self, work: Work, error: str) -> None:
         """A port that is there already stays the server's: it may be just the network that is away."""
-        self._end(work, error)
-        work.fail(error)
-
-    def _end(self, work: Work, error: str | None = None) -> None:
-        work.writes.append(
-            partial(interfaces.rest, server_id=work.server["id"], operation_id=work.operation.id)
-        )
-        event = Event(work.operation.action_id, _EVENT, work.server["host"], error)
-        work.write_together(actions.add_events, event)
+        end(work, _EVENT, error)
 
 
 def _change(work: Work) -> Change:
@@ -197,7 +169,3 @@ def _brought(work: Work) -> str:
     """The port that the user asked for; empty if one is to be made."""
     networks = work.data["networks"]
     return str(networks[0].get("port") or "") if isinstance(networks, list) else ""
-
-
-def _port(work: Work) -> PortRecord:
-    return next(port for port in server_ports.of(work) if port.id == work.data["port"])

@@ -10,34 +10,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 
 import msgspec
 
-from moorage.compute import actions, interfaces
-from moorage.compute.actions import Event
+from moorage.compute import interfaces
 from moorage.conductor import port_claims, server_ports, turns
-from moorage.conductor.agents import Agents
-from moorage.conductor.hosts import Hosts
-from moorage.conductor.port_claims import Change, PortClaims
+from moorage.conductor.operations.plugging_tools import PluggingTools, end, port_of
+from moorage.conductor.port_claims import Change
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
-from moorage.db.database import Database
-from moorage.network.contract import Network, PortRecord, Reach
+from moorage.network.contract import Reach
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_detach_interface"
 
 
 class DetachInterface:
-    def __init__(
-        self, database: Database, agents: Agents, hosts: Hosts, network: Network, claims: PortClaims
-    ) -> None:
-        self._database = database
-        self._agents = agents
-        self._hosts = hosts
-        self._network = network
-        self._claims = claims
+    def __init__(self, tools: PluggingTools) -> None:
+        self._tools = tools
+        self._network = tools.network
+        self._claims = tools.claims
 
     def steps(self) -> dict[str, Step]:
         return {
@@ -50,10 +42,9 @@ class DetachInterface:
         }
 
     def begin(self, batch: Sequence[Work]) -> None:
-        for work in turns.take(self._database, batch):
+        for work in turns.take(self._tools.database, batch):
             if work.data["port"] not in {port.id for port in server_ports.of(work)}:  # asked for twice
-                self._end(work)
-                work.finish()
+                end(work, _EVENT)
             elif self._has_no_network and not work.data.get("gone"):
                 self.give_up(work, "the conductors have no credentials for Neutron")
             else:
@@ -65,40 +56,30 @@ class DetachInterface:
         return self._network.reach is Reach.AGENTS
 
     def detach(self, batch: Sequence[Work]) -> None:
-        up = self._hosts.up()
-        for work in batch:
-            if work.server["host"] not in up:
-                self._failed(work, "the host of the server is down")
-        self._agents.ask(
-            [work for work in batch if work.server["host"] in up],
+        self._tools.order(
+            batch,
             interfaces.DETACH,
             then="detached",
             payload=lambda work: {"port_id": work.data["port"]},
+            failed=self._failed,
         )
 
     def detached(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self._agents.ask_again(work, "detach"):
-                    self._failed(work, "the host did not answer")
-            elif result["ok"]:
-                work.advance("release")
-            else:
-                self._failed(work, result["error"])
+        for work in self._tools.done(batch, "detach", self._failed):
+            work.advance("release")
 
     def release(self, batch: Sequence[Work]) -> None:
         for work in filter(Work.holds, batch):
             if not self._has_no_network:
                 self._network.drop(server_ports.holding(work), work.data["port"])
-            if _port(work).needs.groups:
+            if port_of(work).needs.groups:
                 work.advance("plan")
             else:
                 self._gone(work)
 
     def plan(self, batch: Sequence[Work]) -> None:
         for work in batch:
-            work.data["claim"] = msgspec.to_builtins(self._claims.less(work.server, _port(work)))
+            work.data["claim"] = msgspec.to_builtins(self._claims.less(work.server, port_of(work)))
             work.advance("claim")
 
     def claim(self, batch: Sequence[Work]) -> None:
@@ -114,8 +95,7 @@ class DetachInterface:
     def _gone(self, work: Work) -> None:
         server_ports.lose(work, work.data["port"])
         work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
-        self._end(work)
-        work.finish()
+        end(work, _EVENT)
 
     def _failed(self, work: Work, error: str) -> None:
         if work.data.get("gone"):
@@ -126,16 +106,4 @@ class DetachInterface:
 
     def give_up(self, work: Work, error: str) -> None:
         """The server has what it had; its action says what went wrong."""
-        self._end(work, error)
-        work.fail(error)
-
-    def _end(self, work: Work, error: str | None = None) -> None:
-        work.writes.append(
-            partial(interfaces.rest, server_id=work.server["id"], operation_id=work.operation.id)
-        )
-        event = Event(work.operation.action_id, _EVENT, work.server["host"], error)
-        work.write_together(actions.add_events, event)
-
-
-def _port(work: Work) -> PortRecord:
-    return next(port for port in server_ports.of(work) if port.id == work.data["port"])
+        end(work, _EVENT, error)

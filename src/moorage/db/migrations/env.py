@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from alembic import context
 
-from moorage.db.tables import aggregates, compute, moves, network, placement  # noqa: F401  (register them)
+from moorage.db.tables import (  # noqa: F401  (register them)
+    aggregates,
+    compute,
+    moves,
+    network,
+    placement,
+    revisions,
+)
 from moorage.db.tables.metadata import METADATA
 
 context.configure(

@@ -52,11 +52,3 @@ chores = sa.Table(
     sa.Column("finished_at", Timestamp),
 )
 """Work that one conductor at a time does every now and then."""
-
-revisions = sa.Table(
-    "revisions",
-    METADATA,
-    sa.Column("subject", sa.String(64), primary_key=True),
-    sa.Column("revision", sa.BigInteger, nullable=False),
-)
-"""A number that grows with every change of a subject, so that readers may keep what they have read."""
