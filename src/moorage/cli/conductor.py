@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
+
+from oslo_config import cfg
 
 from moorage.bus import notifications
 from moorage.bus.messaging import MessagingConductorSide
@@ -18,7 +21,12 @@ from moorage.db import engine
 from moorage.db.database import Database
 from moorage.network.connect import connect_conductor
 from moorage.placement.client.connect import connect
+from moorage.placement.client.contract import PlacementClient
+from moorage.placement.client.local import LocalPlacement
+from moorage.placement.service import PlacementService
+from moorage.placement.service import Settings as PlacementSettings
 
+LOG = logging.getLogger(__name__)
 commands = Commands(help="Run a conductor.")
 
 
@@ -26,31 +34,44 @@ commands = Commands(help="Run a conductor.")
 def run(config_file: ConfigFiles = None) -> None:
     """Run a conductor until SIGTERM; run as many as you like, on as many machines.
 
-    It needs the database, RabbitMQ ([DEFAULT] transport_url) and Placement ([placement_client]).
+    It needs the database, RabbitMQ ([DEFAULT] transport_url) and Placement ([placement_client]; none if
+    [conductor] placement is database).
 
     Example: moorage-conductor --config-file /etc/moorage/moorage.conf
     """
     conf = settings.read(config_file)
     log.set_up(conf.log.level)
     workers.require_current_schema(conf)
-    require_placement(conf)
     require_network(conf)
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopped.set())
     database = Database(engine.from_conf(conf))
+    placement = _placement(conf, database)
     service = ConductorService(
         database,
         Settings.from_conf(conf),
         MessagingConductorSide(conf),
         connect_conductor(conf, database),
-        connect(conf),
+        placement,
         notifications.from_conf(conf),
     )
     metrics.serve(conf.conductor)
     service.start()
     stopped.wait()
     service.stop()
+    database.engine.dispose()
+
+
+def _placement(conf: cfg.ConfigOpts, database: Database) -> PlacementClient:
+    if conf.conductor.placement == "service":
+        require_placement(conf)
+        return connect(conf)
+    service = PlacementService(database, PlacementSettings.from_conf(conf))
+    service.start()
+    with service.picture():
+        LOG.info("decisions ask Placement's tables in %s", database.engine.url.render_as_string())
+    return LocalPlacement(service)
 
 
 def main() -> None:

@@ -119,7 +119,8 @@ class Seat:
 class Pass:
     """One batch's decisions: the board that they are made on, and what Placement said about emptiness."""
 
-    def __init__(self) -> None:
+    def __init__(self, facts: AggregateFacts) -> None:
+        self.facts = facts
         self.board = Board({})
         self.emptiness: dict[Query, Emptiness | None] = {}
         self.excluded: dict[str, int | None] = {}
@@ -147,8 +148,8 @@ class Decider:
 
     def decide(self, seats: Sequence[Seat]) -> Pass:
         """Give each seat its choices, best first, or its refusal."""
-        this = Pass()
-        self._ask(seats)
+        this = Pass(self._aggregates.facts())
+        self._ask(seats, this.facts)
         undecided = [seat for seat in seats if seat.refusal is None]
         while undecided:
             undecided = self._decide_all(undecided, this)
@@ -187,10 +188,9 @@ class Decider:
 
     # ------------------------------------------------------------ what is asked
 
-    def _ask(self, seats: Sequence[Seat]) -> None:
+    def _ask(self, seats: Sequence[Seat], facts: AggregateFacts) -> None:
         around = surroundings.look_up(self._database, [seat.server["request"] for seat in seats])
         reach = port_needs.look_up(self._placement, [seat.server["request"] for seat in seats])
-        facts = self._aggregates.facts()
         for seat in seats:
             try:
                 seat.request = reach.narrow(self._request(seat, around, facts), seat.server["request"])
@@ -245,7 +245,7 @@ class Decider:
         answers = {query: self._candidates(query) for query in _queries(seats)}
         found = {query: answer for query, answer in answers.items() if isinstance(answer, Candidates)}
         roots = {root for candidates in found.values() for root in offers.roots(candidates)}
-        board.learn(self._hosts.states(roots - board.hosts.keys()))
+        board.learn(self._hosts.states(roots - board.hosts.keys(), this.facts))
         by_query = {query: offers.offers(candidates, board.hosts) for query, candidates in found.items()}
         cut_off = []
         for seat in seats:

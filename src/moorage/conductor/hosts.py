@@ -13,46 +13,29 @@ from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor import ownership
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
-from moorage.db.among import one_of
 from moorage.db.database import Database
-from moorage.db.tables.compute import IS_PLACE, nodes, servers, services
+from moorage.db.probe import Probe
+from moorage.db.tables.compute import SHARED_CAPACITY, nodes, services
 from moorage.drivers.ironic.inventory import HYPERVISOR_TYPE as BARE_METAL
 from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
+from moorage.scheduler.aggregates import AggregateFacts
 from moorage.scheduler.hosts import HostState
 
-_HERE = (
-    sa.select(servers.c.node_uuid, sa.func.count().label("count"))
-    .where(one_of(servers.c.node_uuid, "uuids"), servers.c.deleted_at.is_(None))
-    .group_by(servers.c.node_uuid)
-    .subquery()
+_MOMENT = "%Y-%m-%d %H:%M:%S.%f+00:00"
+"""So that it compares with SQLite's text too."""
+_STATES = f"""
+WITH n AS {{first}} (
+    SELECT uuid, name, host, hypervisor_type, facts, build_failures FROM nodes
+    WHERE uuid {{among_them}} AND hypervisor_type <> '{SHARED_CAPACITY}'
 )
-_CHOSEN = (
-    sa.select(
-        nodes.c.uuid,
-        nodes.c.name,
-        nodes.c.host,
-        nodes.c.hypervisor_type,
-        sa.cast(nodes.c.facts, sa.Text).label("facts"),
-        nodes.c.build_failures,
-    )
-    .where(one_of(nodes.c.uuid, "uuids"), IS_PLACE)
-    .cte("chosen")
-    .prefix_with("MATERIALIZED", dialect="postgresql")
-)
-"""Before anything is joined: PostgreSQL, as long as it has not counted a new table, would go through all the
-nodes of every host."""
-_STATES = (
-    sa.select(
-        *_CHOSEN.c,
-        services.c.seen_at,
-        services.c.forced_down,
-        services.c.disabled,
-        sa.cast(services.c.facts, sa.Text).label("host_facts"),
-        sa.func.coalesce(_HERE.c.count, 0).label("servers"),
-    )
-    .join_from(_CHOSEN, services, (services.c.host == _CHOSEN.c.host) & (services.c.binary == AGENT_BINARY))
-    .outerjoin(_HERE, _HERE.c.node_uuid == _CHOSEN.c.uuid)
-)
+SELECT n.uuid, n.name, n.host, n.hypervisor_type, n.facts, n.build_failures, s.facts,
+       CASE WHEN s.seen_at > {{alive_since}} AND NOT s.forced_down THEN 1 ELSE 0 END,
+       CASE WHEN s.disabled THEN 1 ELSE 0 END,
+       (SELECT count(*) FROM servers AS v WHERE v.node_uuid = n.uuid AND v.deleted_at IS NULL)
+FROM n JOIN services AS s ON s.host = n.host AND s.binary = '{AGENT_BINARY}'
+"""
+"""The nodes come first: PostgreSQL, as long as it has not counted a new table, would go through all the nodes
+of every host."""
 
 
 class Hosts:
@@ -63,6 +46,17 @@ class Hosts:
         self._aggregates = aggregates
         self._down_after = timedelta(seconds=down_after)
         self._default_zone = default_zone
+        self._states = Probe(
+            database.engine,
+            postgresql=_STATES.format(
+                first="MATERIALIZED",
+                among_them="= ANY (ARRAY(SELECT json_array_elements_text($1::text::json)))",
+                alive_since="$2::text::timestamptz",
+            ),
+            sqlite=_STATES.format(
+                first="", among_them="IN (SELECT value FROM json_each(?1))", alive_since="?2"
+            ),
+        )
 
     def up(self) -> set[str]:
         """The hosts whose agents are alive and not declared dead."""
@@ -86,31 +80,33 @@ class Hosts:
         with self._database.read() as connection:
             return ownership.has_heir(connection, host, self._down_after)
 
-    def states(self, node_uuids: Collection[str]) -> dict[str, HostState]:
-        """Of the nodes that we know, by UUID."""
+    def states(
+        self, node_uuids: Collection[str], facts: AggregateFacts | None = None
+    ) -> dict[str, HostState]:
+        """Of the nodes that we know, by UUID; `facts` are for who has asked for them already."""
         alive_since = utcnow() - self._down_after
-        facts = self._aggregates.facts()
-        with self._database.read() as connection:
-            rows = connection.execute(_STATES, {"uuids": list(node_uuids)}).all()
-        return {
-            row.uuid: HostState(
-                host=row.host,
-                node=row.name,
-                node_uuid=row.uuid,
-                up=not row.forced_down and row.seen_at is not None and row.seen_at > alive_since,
-                disabled=row.disabled,
-                zone=facts.zone_of.get(row.host, self._default_zone),
-                aggregates=facts.of_host.get(row.host, frozenset()),
-                hypervisor_type=row.hypervisor_type,
-                pool=row.hypervisor_type == POOL,
-                binds_ports=row.hypervisor_type in (POOL, BARE_METAL),
-                supported=_supported(row.facts),
-                servers=row.servers,
-                build_failures=row.build_failures,
-                cell=_cell(row.host_facts),
+        facts = facts or self._aggregates.facts()
+        wanted = msgspec.json.encode(list(node_uuids)).decode()
+        found = {}
+        for row in self._states.rows(wanted, alive_since.strftime(_MOMENT)):
+            uuid, node, host, kind, node_facts, failures, host_facts, up, disabled, count = row
+            found[uuid] = HostState(
+                host=host,
+                node=node,
+                node_uuid=uuid,
+                up=up == "1",
+                disabled=disabled == "1",
+                zone=facts.zone_of.get(host, self._default_zone),
+                aggregates=facts.of_host.get(host, frozenset()),
+                hypervisor_type=kind,
+                pool=kind == POOL,
+                binds_ports=kind in (POOL, BARE_METAL),
+                supported=_supported(node_facts),
+                servers=int(count),
+                build_failures=int(failures),
+                cell=_cell(host_facts),
             )
-            for row in rows
-        }
+        return found
 
 
 @lru_cache(maxsize=4096)

@@ -38,6 +38,16 @@ OPTIONS: Options = {
             min=0,
             help="Seconds after which a resize or a migration is confirmed by itself; 0 for never.",
         ),
+        cfg.StrOpt(
+            "placement",
+            default="service",
+            choices=[
+                ("service", "what [placement_client] names"),
+                ("database", "Moorage's own tables, without a service in between"),
+            ],
+            help="Where decisions ask for candidates and make their claims. Where Placement is Moorage's and "
+            "shares this database, asking it directly is faster; it takes a Placement worker's memory.",
+        ),
         cfg.IntOpt("batch", default=64, min=1, help="Operations that are worked on together."),
     ],
     "scheduler": [

@@ -6,6 +6,7 @@ say "nothing new".
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import psycopg
@@ -13,12 +14,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 _NAME = b"moorage_probe"
+_BY_INDEX_ONLY = (
+    b"SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; "
+    b"SET plan_cache_mode = force_generic_plan"
+)
 
 
 class Probe:
-    """Asks one and the same statement again and again. For one thread at a time.
+    """Asks one and the same statement again and again, for one thread after the other.
 
-    `postgresql` has the parameters $1, $2, …; `sqlite` has question marks.
+    It ends with its engine. `postgresql` has the parameters $1, $2, …; `sqlite` has question marks.
     """
 
     def __init__(self, engine: Engine, *, postgresql: str, sqlite: str) -> None:
@@ -26,26 +31,32 @@ class Probe:
         self._is_postgresql = engine.dialect.name == "postgresql"
         self._statement = postgresql if self._is_postgresql else sqlite
         self._line: Any = None
-
-    def finds(self, *parameters: str) -> bool:
-        """Whether there is any row."""
-        return bool(self.rows(*parameters))
+        self._lock = threading.Lock()
+        sa.event.listen(engine, "engine_disposed", self.close)
 
     def rows(self, *parameters: str) -> list[tuple[str, ...]]:
-        """As text. A connection that was lost since the last time is made anew, once."""
-        if self._line is not None:
+        """As text, and empty where there is nothing.
+
+        A connection that was lost since the last time is made anew, once.
+        """
+        with self._lock:
+            if self._line is not None:
+                try:
+                    return self._ask(parameters)
+                except psycopg.Error:
+                    self._drop()
+            self._line = self._connect()
             try:
                 return self._ask(parameters)
-            except psycopg.Error:
-                self.close()
-        self._line = self._connect()
-        try:
-            return self._ask(parameters)
-        except psycopg.Error as error:
-            self.close()
-            raise sa.exc.OperationalError(self._statement, None, error) from error
+            except psycopg.Error as error:
+                self._drop()
+                raise sa.exc.OperationalError(self._statement, None, error) from error
 
-    def close(self) -> None:
+    def close(self, _engine: object = None) -> None:
+        with self._lock:
+            self._drop()
+
+    def _drop(self) -> None:
         if self._line is not None:
             self._line.close()
             self._line = None
@@ -55,14 +66,15 @@ class Probe:
         line: Any = pooled.driver_connection
         pooled.detach()
         if self._is_postgresql:
-            # Its planner would rather read a table through, in the hope of an early hit.
-            _check(line.pgconn.exec_(b"SET enable_seqscan = off"), psycopg.pq.ExecStatus.COMMAND_OK)
+            # Its planner would rather read tables through, in the hope of an early hit or of many.
+            _check(line.pgconn.exec_(_BY_INDEX_ONLY), psycopg.pq.ExecStatus.COMMAND_OK)
             _check(line.pgconn.prepare(_NAME, self._statement.encode()), psycopg.pq.ExecStatus.COMMAND_OK)
         return line
 
     def _ask(self, parameters: tuple[str, ...]) -> list[tuple[str, ...]]:
         if not self._is_postgresql:
-            return [tuple(map(str, row)) for row in self._line.execute(self._statement, parameters)]
+            found = self._line.execute(self._statement, parameters)
+            return [tuple("" if value is None else str(value) for value in row) for row in found]
         answer = self._line.pgconn.exec_prepared(_NAME, [text.encode() for text in parameters])
         _check(answer, psycopg.pq.ExecStatus.TUPLES_OK)
         columns = range(answer.nfields)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 
-import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
@@ -21,20 +19,13 @@ class Revisions:
 
     def __init__(self, database: Database) -> None:
         self._probe = Probe(database.engine, postgresql=_NOW, sqlite=_NOW)
-        self._lock = threading.Lock()
-        sa.event.listen(database.engine, "engine_disposed", self._close)
 
     def now(self) -> Mapping[str, int]:
         """By subject; one that never changed has none.
 
         Ask before reading what is to be kept: a change in between is then seen the next time, not missed.
         """
-        with self._lock:
-            return {subject: int(revision) for subject, revision in self._probe.rows()}
-
-    def _close(self, _engine: object) -> None:
-        with self._lock:
-            self._probe.close()
+        return {subject: int(revision) for subject, revision in self._probe.rows()}
 
 
 def grow(connection: Connection, subject: str) -> None:

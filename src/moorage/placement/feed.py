@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from enum import IntEnum
+from typing import NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
@@ -21,6 +22,7 @@ from moorage.core.clock import utcnow
 from moorage.db import bulk
 from moorage.db.probe import Probe
 from moorage.db.tables.placement import changes
+from moorage.placement.fleet.record import UsageRecord
 
 
 class Kind(IntEnum):
@@ -71,6 +73,14 @@ class Changes:
             self.usages.add(provider_id)
 
 
+class Glance(NamedTuple):
+    """What a quick look found: mostly nothing, or what claims have changed."""
+
+    usages: list[UsageRecord]
+    more: bool = False
+    """There is something else, which only a `read` tells; then nothing is told, or used up, here."""
+
+
 class PostgresqlReader:
     """Reads by transaction snapshot."""
 
@@ -91,9 +101,13 @@ class PostgresqlReader:
         """Everything that `connection`'s snapshot sees counts as read."""
         self._keep(connection.execute(self._NOW).scalar_one())
 
-    def news(self, probe: Probe) -> bool:
-        """Whether a `read` would find anything, at a fraction of its price."""
-        return probe.finds(str(self._next), f"{{{self._running}}}")
+    def glance(self, probe: Probe) -> Glance:
+        """What a `read` would find, with the usages themselves, at a fraction of the price."""
+        rows = probe.rows(str(self._next), f"{{{self._running}}}")
+        glance = _seen(rows)
+        if glance.usages:
+            self._keep(rows[0][0])
+        return glance
 
     def read(self, connection: Connection) -> Changes:
         found = Changes()
@@ -124,8 +138,12 @@ class SqliteReader:
     def start(self, connection: Connection) -> None:
         self._low = connection.execute(sa.select(sa.func.coalesce(sa.func.max(changes.c.id), 0))).scalar_one()
 
-    def news(self, probe: Probe) -> bool:
-        return probe.finds(str(self._low))
+    def glance(self, probe: Probe) -> Glance:
+        rows = probe.rows(str(self._low))
+        glance = _seen(rows)
+        if glance.usages:
+            self._low = int(rows[0][0])
+        return glance
 
     def read(self, connection: Connection) -> Changes:
         found = Changes()
@@ -137,12 +155,46 @@ class SqliteReader:
 
 Reader = PostgresqlReader | SqliteReader
 
+_MOST_AT_A_GLANCE = 256
+_GLANCE = f"""
+SELECT {{position}}, (SELECT count(*) FROM recent),
+       one.kind, p.id, p.generation, p.updated_at, i.class_id, i.used
+FROM (SELECT DISTINCT kind, provider_id FROM recent) AS one
+LEFT JOIN providers AS p ON one.kind = {Kind.USAGE.value} AND p.id = one.provider_id
+LEFT JOIN inventories AS i ON i.provider_id = p.id
+"""
+
 
 def probe(engine: Engine) -> Probe:
-    """What `Reader.news` asks."""
+    """What `Reader.glance` asks: the changes and what became of usages in one statement, so of one moment."""
+    recent, most = "SELECT provider_id, kind FROM changes WHERE", _MOST_AT_A_GLANCE + 1
     return Probe(
         engine,
-        postgresql="(SELECT FROM changes WHERE xid >= $1::text::xid8 ORDER BY xid DESC LIMIT 1) "
-        "UNION ALL (SELECT FROM changes WHERE xid = ANY ($2::text::xid8[]) LIMIT 1)",
-        sqlite="SELECT 1 FROM changes WHERE id > CAST(? AS INTEGER) LIMIT 1",
+        postgresql=f"WITH recent AS MATERIALIZED (({recent} xid >= $1::text::xid8 LIMIT {most}) "
+        f"UNION ALL ({recent} xid = ANY ($2::text::xid8[]) LIMIT {most}))"
+        + _GLANCE.format(position="pg_current_snapshot()"),
+        sqlite=f"WITH recent AS (SELECT id, provider_id, kind FROM changes "
+        f"WHERE id > CAST(? AS INTEGER) LIMIT {most})"
+        + _GLANCE.format(position="(SELECT max(id) FROM recent)"),
     )
+
+
+def _seen(rows: list[tuple[str, ...]]) -> Glance:
+    found: dict[str, UsageRecord] = {}
+    for _, count, kind, provider_id, generation, updated_at, class_id, used in rows:
+        if int(kind) != Kind.USAGE or not provider_id or int(count) > _MOST_AT_A_GLANCE:
+            return Glance([], more=True)
+        usage = found.get(provider_id)
+        if usage is None:
+            usage = found[provider_id] = UsageRecord(
+                int(provider_id), int(generation), _timestamp(updated_at), {}
+            )
+        if class_id:
+            usage.used[int(class_id)] = int(used)
+    return Glance(list(found.values()))
+
+
+def _timestamp(text: str) -> float:
+    """PostgreSQL names its time zone, SQLite has UTC."""
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

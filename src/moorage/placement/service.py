@@ -90,8 +90,6 @@ class PlacementService:
 
     def stop(self) -> None:
         self._stopping.set()
-        with self._lock:
-            self._probe.close()
         self.database.engine.dispose()
 
     def healthy(self) -> bool:
@@ -131,14 +129,20 @@ class PlacementService:
         return fleet
 
     def _catch_up(self, fleet: Fleet) -> None:
-        """Bring the picture up to now. Mostly nothing changed, which the probe tells.
+        """Bring the picture up to now. Mostly nothing changed, or a few usages did, which a glance tells.
 
         The reader tells each change once, so a change is kept until it is in the picture for certain. What
         is read of the changed providers, and the feed up to that very moment, come from one snapshot: a
         change that came in between could name what the picture does not have yet.
         """
-        if not (self._unapplied or self._reader.news(self._probe)):
-            return
+        if not self._unapplied:
+            usages, more = self._reader.glance(self._probe)
+            self._unapplied.usages.update(usage.provider_id for usage in usages)
+            if not more and all(fleet.slot_of_id(usage.provider_id) is not None for usage in usages):
+                for usage in usages:
+                    fleet.update_usage(*usage)
+                self._unapplied = Changes()
+                return
         with self.database.snapshot() as connection:
             self._unapplied |= self._reader.read(connection)
             self._apply(connection, fleet, self._unapplied)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.placement import feed
-from moorage.placement.feed import Kind, PostgresqlReader, SqliteReader
+from moorage.placement.feed import Glance, Kind, PostgresqlReader, SqliteReader
 
 
 @pytest.fixture
@@ -32,15 +32,15 @@ def test_it_sees_what_others_commit_and_nothing_else(database: Database) -> None
     _change(database)
     with database.snapshot() as connection:
         reader.start(connection)
-    assert not reader.news(probe)
+    assert reader.glance(probe) == Glance([])
     with database.write() as connection:
         feed.append(connection, Kind.PROVIDER, [2])
-        assert not reader.news(probe)
-    assert reader.news(probe)
-    assert reader.news(probe), "asking does not use up the news"
+        assert reader.glance(probe) == Glance([])
+    assert reader.glance(probe).more
+    assert reader.glance(probe).more, "asking does not use up the news"
     with database.read() as connection:
         assert reader.read(connection).providers == {2}
-    assert not reader.news(probe)
+    assert reader.glance(probe) == Glance([])
     probe.close()
 
 
@@ -49,7 +49,7 @@ def test_a_lost_connection_is_made_anew(postgres_url: str) -> None:
     migrate.sync(database.engine)
     probe = feed.probe(database.engine)
     reader = PostgresqlReader()
-    assert not reader.news(probe)
+    assert reader.glance(probe) == Glance([])
     others = sa.text(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -57,6 +57,6 @@ def test_a_lost_connection_is_made_anew(postgres_url: str) -> None:
     with database.read() as connection:
         assert connection.execute(others).all(), "there was a connection to lose"
     _change(database)
-    assert reader.news(probe)
+    assert reader.glance(probe).more
     probe.close()
     database.engine.dispose()

@@ -99,12 +99,13 @@ def test_an_inventory_that_comes_while_usage_is_read(service: PlacementService) 
     set_inventories(service, node, "VCPU")
     assert known(service) == {"node"}
     service.claims.submit([Claim(uuids.generate(), "project", "user", {node.uuid: {"VCPU": 1}})])
+    create(service, "other")  # so that a glance is not enough
 
     def more(_connection: sa.Connection) -> None:
         set_inventories(service, node, "VCPU", "DISK_GB")
 
     with interrupted(service, "LEFT OUTER JOIN inventories", more):
-        assert known(service) == {"node"}
+        assert known(service) == {"node", "other"}
     with service.picture() as (fleet, _):
         found = fleet.inventory(fleet.slot_of_uuid(node.uuid) or 0)
     assert sorted(found.values()) == [(10, 0), (10, 1)]

@@ -138,6 +138,8 @@ servers = sa.Table(
     sa.Index("ix_servers_host", "host"),
     sa.Index("ix_servers_listing", "created_at", "id"),
 )
+_LIVES = servers.c.deleted_at.is_(None)
+sa.Index("ix_servers_node", servers.c.node_uuid, postgresql_where=_LIVES, sqlite_where=_LIVES)
 """`request` is what the user asked for beyond the flavor: networks, hints, groups, target host."""
 
 server_groups = sa.Table(

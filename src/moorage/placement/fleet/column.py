@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,7 @@ from moorage.placement.fleet.record import InventoryRecord
 from moorage.placement.fleet.slotset import Mask, Slots
 
 Amounts = npt.NDArray[np.int64]
+V = TypeVar("V", bound=np.generic)
 
 LARGEST = 2**62
 """Capacities above this (an absurd allocation ratio) are taken as this, to stay within 64 bits."""
@@ -29,6 +31,16 @@ class Rows:
     step_size: Amounts
     uniform: bool = False
     """True if every min_unit and step_size is 1, which lets the common query skip both checks."""
+    in_place: bool = False
+    """True if each row belongs to the provider of its own number, so that nothing has to be sorted back."""
+
+    def by_position(self, values: npt.NDArray[V], size: int) -> npt.NDArray[V]:
+        """Values of the rows, put where they belong among `size` providers; zero for those without a row."""
+        if self.in_place and len(values) == size:
+            return values
+        sorted_back = np.zeros(size, values.dtype)
+        sorted_back[self.where] = values
+        return sorted_back
 
     def has_room(self, amount: int) -> Mask:
         return self.capacity - self.used >= amount
@@ -52,11 +64,13 @@ class Rows:
 class Column:
     """The growable store behind `Rows`: rows are dense, a removed row is replaced by the last one."""
 
-    __slots__ = ("_arrays", "_size", "_uneven")
+    __slots__ = ("_arrays", "_astray", "_size", "_uneven")
 
     def __init__(self) -> None:
         self._size = 0
         self._uneven = 0
+        self._astray = 0
+        """Rows that are not at their provider's number."""
         self._arrays = _allocate(16)
 
     def __len__(self) -> int:
@@ -70,6 +84,7 @@ class Column:
         self._arrays.where[row] = slot
         self._fill(row, inventory)
         self._uneven += _is_uneven(inventory)
+        self._astray += slot != row
         return row
 
     def extend(self, slots: Sequence[int], inventories: Sequence[InventoryRecord]) -> int:
@@ -81,6 +96,7 @@ class Column:
         table = np.array(inventories, dtype=np.float64)
         arrays = self._arrays
         arrays.where[rows] = slots
+        self._astray += int(np.count_nonzero(arrays.where[rows] != np.arange(first, self._size)))
         capacity = (table[:, 1] - table[:, 2]) * table[:, 6]
         arrays.capacity[rows] = np.minimum(capacity, LARGEST).astype(np.int64)
         arrays.min_unit[rows] = table[:, 3]
@@ -100,17 +116,21 @@ class Column:
     def remove(self, row: int) -> int | None:
         """Drop a row; answers the slot whose row now has this number, if another took its place."""
         self._uneven -= self._row_is_uneven(row)
-        last = self._size - 1
+        where, last = self._arrays.where, self._size - 1
+        self._astray -= int(where[row] != row)
         self._size = last
         if row == last:
             return None
+        self._astray += int(where[last] != row) - int(where[last] != last)
         for array in _columns(self._arrays):
             array[row] = array[last]
-        return int(self._arrays.where[row])
+        return int(where[row])
 
     def rows(self) -> Rows:
         """All rows, without a copy: valid until the column changes."""
-        return _part(self._arrays, slice(self._size), self._uneven == 0)
+        rows = _part(self._arrays, slice(self._size), self._uneven == 0)
+        rows.in_place = self._astray == 0
+        return rows
 
     def gather(self, positions: Sequence[int], rows: Sequence[int]) -> Rows:
         """A copy of some rows, as belonging to these positions."""

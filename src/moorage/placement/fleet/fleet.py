@@ -281,8 +281,9 @@ class Fleet:
             if class_id in rows:
                 self.columns[class_id].replace(rows[class_id], inventory)
             else:
-                column = self.columns.setdefault(class_id, Column())
-                rows[class_id] = column.append(slot, inventory)
+                if class_id not in self.columns:
+                    self.columns[class_id] = Column()
+                rows[class_id] = self.columns[class_id].append(slot, inventory)
 
     def _set_traits(self, slot: int, trait_ids: tuple[int, ...]) -> None:
         old = self.traits_of[slot]
@@ -327,7 +328,9 @@ def _move(sets: dict[Key, SlotSet], slot: int, old: set[Key], new: set[Key]) -> 
         if not sets[key]:
             del sets[key]
     for key in new - old:
-        sets.setdefault(key, SlotSet()).add(slot)
+        if key not in sets:
+            sets[key] = SlotSet()
+        sets[key].add(slot)
 
 
 def _load_sets(sets: dict[Key, SlotSet], groups: Mapping[tuple[Key, ...], list[int]]) -> None:

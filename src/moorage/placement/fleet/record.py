@@ -1,4 +1,4 @@
-"""One provider as SQL has it: the unit in which the fleet is loaded and kept current."""
+"""A provider, or what is used of it, as SQL has it: how the fleet is loaded and kept current."""
 
 from __future__ import annotations
 
@@ -32,3 +32,11 @@ class ProviderRecord(NamedTuple):
     trait_ids: tuple[int, ...]
     aggregates: tuple[str, ...]
     """UUIDs of the aggregates that the provider is in."""
+
+
+class UsageRecord(NamedTuple):
+    provider_id: int
+    generation: int
+    updated_at: float
+    used: dict[int, int]
+    """By resource class."""

@@ -46,7 +46,7 @@ def utilisation(view: View, amounts: Mapping[int, int]) -> Scores:
         rows = view.rows(class_id)
         if view.flat:
             share = _share(rows.used + amount, rows.capacity)
-            fullest[rows.where] = np.maximum(fullest.take(rows.where), share)
+            np.maximum(fullest, rows.by_position(share, view.size), out=fullest)
         else:
             tree = view.root[rows.where]
             capacity = np.bincount(tree, rows.capacity, view.size)
@@ -62,6 +62,10 @@ def _share(used: npt.NDArray[Any], capacity: npt.NDArray[Any]) -> Scores:
 
 def _lowest(scores: Scores, count: int) -> Slots:
     """The indices of the `count` lowest scores in order; ties go to the lower index, as in a full sort."""
+    bound = scores.min()
+    equals = np.flatnonzero(scores == bound)[:count]
+    if len(equals) == count:  # so it is with many empty nodes of one kind
+        return equals
     bound = np.partition(scores, count - 1)[count - 1]
     below = np.flatnonzero(scores < bound)
     level = np.flatnonzero(scores == bound)[: count - len(below)]

@@ -157,9 +157,7 @@ def anchor_filter(view: View, request: Request) -> Mask:
 def fitting(view: View, class_id: int, amount: int) -> Mask:
     """The providers that can give this amount of one class."""
     rows = view.rows(class_id)
-    mask = np.zeros(view.size, np.bool_)
-    mask[rows.where] = rows.fits(amount)
-    return mask
+    return rows.by_position(rows.fits(amount), view.size)
 
 
 def in_tree(view: View, uuid: str) -> Mask:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -19,7 +19,7 @@ from moorage.db.tables.placement import (
     traits,
 )
 from moorage.placement.fleet.names import Names
-from moorage.placement.fleet.record import InventoryRecord, ProviderRecord
+from moorage.placement.fleet.record import InventoryRecord, ProviderRecord, UsageRecord
 
 S = TypeVar("S", bound=sa.Select[Any])
 
@@ -34,13 +34,6 @@ _INVENTORY_COLUMNS = (
     inventories.c.allocation_ratio,
     inventories.c.used,
 )
-
-
-class Usage(NamedTuple):
-    provider_id: int
-    generation: int
-    updated_at: float
-    used: dict[int, int]
 
 
 def read_names(connection: Connection, names: Names) -> None:
@@ -95,12 +88,12 @@ _USAGES = (
 )
 
 
-def read_usages(connection: Connection, ids: Collection[int]) -> list[Usage]:
-    found: dict[int, Usage] = {}
+def read_usages(connection: Connection, ids: Collection[int]) -> list[UsageRecord]:
+    found: dict[int, UsageRecord] = {}
     for provider_id, generation, updated_at, class_id, used in connection.execute(_USAGES, {"ids": ids}):
         usage = found.get(provider_id)
         if usage is None:
-            usage = found[provider_id] = Usage(provider_id, generation, updated_at.timestamp(), {})
+            usage = found[provider_id] = UsageRecord(provider_id, generation, updated_at.timestamp(), {})
         if class_id is not None:
             usage.used[class_id] = used
     return list(found.values())
