@@ -159,9 +159,7 @@ class Deployment:
             self._server(f"api-{number}", "moorage-api", config, free_port())
             for number in range(1, shape.apis + 1)
         ]
-        self.conductors = [
-            self._conductor(f"conductor-{number}") for number in range(1, shape.conductors + 1)
-        ]
+        self.conductors = [self._conductor(number) for number in range(1, shape.conductors + 1)]
         self.agents = {host: self._agent(host) for host in shape.hosts}
 
     @property
@@ -252,10 +250,11 @@ class Deployment:
         path.write_text(ini({**self._settings, **more}))
         return path
 
-    def _conductor(self, name: str) -> Part:
-        """As if each were on a machine of its own."""
-        database = {"connection": self.database_url}
-        own = {**SETTINGS["conductor"], "host": name}
+    def _conductor(self, number: int) -> Part:
+        """As if each were on a machine of its own; every second one does without Placement's service."""
+        name, database = f"conductor-{number}", {"connection": self.database_url}
+        placement = "service" if number % 2 else "database"
+        own = {**SETTINGS["conductor"], "host": name, "placement": placement}
         config = self._configure(name, {"database": database, "conductor": own})
         return self._part(name, "moorage-conductor", config)
 
