@@ -54,15 +54,7 @@ def boots(site: Site, image: str, count: int, clients: int) -> Boots:
     _boot(site, image, "warm", WARM_UP, clients)
     used = site.cpu_seconds()
     asked, outcome = _boot(site, image, "boot", count, clients)
-    with site.database.connect() as connection:
-        query = sa.select(servers.c.name, servers.c.launched_at).where(servers.c.name.in_(list(asked)))
-        running: dict[str, datetime | None] = dict(connection.execute(query).all())
-    missing = [name for name, since in running.items() if since is None] + sorted(
-        asked.keys() - running.keys()
-    )
-    if missing:
-        raise BootFailedError(f"{len(missing)} of {count} servers do not run: {missing[:3]}")
-    since = {name: moment.replace(tzinfo=UTC).timestamp() for name, moment in running.items() if moment}
+    since = _running_since(site, asked)
     return Boots(
         count=count,
         seconds=max(since.values()) - min(asked.values()),
@@ -70,6 +62,17 @@ def boots(site: Site, image: str, count: int, clients: int) -> Boots:
         answer_ms=outcome.median_ms,
         cpu_seconds=site.cpu_seconds() - used,
     )
+
+
+def _running_since(site: Site, asked: dict[str, float]) -> dict[str, float]:
+    """When each of these servers began to run."""
+    with site.database.connect() as connection:
+        query = sa.select(servers.c.name, servers.c.launched_at).where(servers.c.name.in_(list(asked)))
+        running: dict[str, datetime | None] = dict(connection.execute(query).all())
+    missing = sorted(name for name in asked if running.get(name) is None)
+    if missing:
+        raise BootFailedError(f"{len(missing)} of {len(asked)} servers do not run: {missing[:3]}")
+    return {name: moment.replace(tzinfo=UTC).timestamp() for name, moment in running.items() if moment}
 
 
 def _boot(
@@ -92,17 +95,30 @@ def _boot(
     return asked, outcome
 
 
-def decision_ms(site: Site, image: str, count: int) -> tuple[float, float]:
-    """Median time of one decision, without its claim and with it, of servers that come one at a time."""
+@dataclass(frozen=True)
+class LoneBoots:
+    """Medians of servers that come one at a time, in milliseconds."""
+
+    decision: float
+    with_claim: float
+    """A decision and its claim."""
+    running: float
+    """From the request to the moment that it runs."""
+
+
+def lone_boots(site: Site, image: str, count: int) -> LoneBoots:
     names = (DECISION_SECONDS, PASS_SECONDS)
     before = [_histogram(site, name) for name in names]
+    asked: dict[str, float] = {}
     for number in range(count):
-        _boot(site, image, f"lone-{number}", 1, clients=1)
-    alone, claimed = (
+        asked |= _boot(site, image, f"lone-{number}", 1, clients=1)[0]
+    decision, with_claim = (
         1000 * _median({bound: seen - old.get(bound, 0.0) for bound, seen in _histogram(site, name).items()})
         for name, old in zip(names, before, strict=True)
     )
-    return alone, claimed
+    since = _running_since(site, asked)
+    running = 1000 * statistics.median(since[name] - asked[name] for name in asked)
+    return LoneBoots(decision, with_claim, running)
 
 
 def _histogram(site: Site, name: str) -> dict[float, float]:

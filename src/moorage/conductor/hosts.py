@@ -14,15 +14,13 @@ from moorage.conductor import ownership
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
-from moorage.db.probe import Probe
+from moorage.db.probe import Probe, as_text
 from moorage.db.tables.compute import SHARED_CAPACITY, nodes, services
 from moorage.drivers.ironic.inventory import HYPERVISOR_TYPE as BARE_METAL
 from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
 from moorage.scheduler.aggregates import AggregateFacts
 from moorage.scheduler.hosts import HostState
 
-_MOMENT = "%Y-%m-%d %H:%M:%S.%f+00:00"
-"""So that it compares with SQLite's text too."""
 _STATES = f"""
 WITH n AS {{first}} (
     SELECT uuid, name, host, hypervisor_type, facts, build_failures FROM nodes
@@ -88,7 +86,7 @@ class Hosts:
         facts = facts or self._aggregates.facts()
         wanted = msgspec.json.encode(list(node_uuids)).decode()
         found = {}
-        for row in self._states.rows(wanted, alive_since.strftime(_MOMENT)):
+        for row in self._states.rows(wanted, as_text(alive_since)):
             uuid, node, host, kind, node_facts, failures, host_facts, up, disabled, count = row
             found[uuid] = HostState(
                 host=host,

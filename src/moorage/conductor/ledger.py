@@ -17,6 +17,8 @@ from sqlalchemy.engine import Connection
 from moorage.core.clock import utcnow
 from moorage.db import lock
 from moorage.db.among import among, one_of
+from moorage.db.database import Database
+from moorage.db.probe import Probe, as_text
 from moorage.db.tables.compute import operations, servers
 
 FIRST_STEP = "begin"
@@ -161,6 +163,25 @@ _LEASE = (
     .where(one_of(operations.c.id, "ids"))
     .values(lease=sa.bindparam("owner"), leased_until=sa.bindparam("until"))
 )
+
+
+class Due:
+    """Whether anything is due that nobody is at: a question that is asked often, and so has to be cheap."""
+
+    _ANY = (
+        "SELECT 1 FROM operations WHERE finished_at IS NULL AND due_at <= {now} "
+        "AND (leased_until IS NULL OR leased_until < {now}) LIMIT 1"
+    )
+
+    def __init__(self, database: Database) -> None:
+        self._probe = Probe(
+            database.engine,
+            postgresql=self._ANY.format(now="$1::text::timestamptz"),
+            sqlite=self._ANY.format(now="?1"),
+        )
+
+    def any(self) -> bool:
+        return bool(self._probe.rows(as_text(utcnow())))
 
 
 def lease(connection: Connection, owner: str, count: int, seconds: float) -> list[Operation]:

@@ -24,6 +24,7 @@ from moorage.compute import actions
 from moorage.conductor import ledger, server_rows
 from moorage.conductor.leases import Lease, Leases
 from moorage.conductor.ledger import Checkpoint, Ending
+from moorage.conductor.lookout import Lookout
 from moorage.conductor.notices import Notices
 from moorage.conductor.work import Work, WriteTogether
 from moorage.core.clock import utcnow
@@ -81,7 +82,7 @@ class Runner:
         self._lease_seconds = lease_seconds
         self._leases = Leases(database, lease_seconds)
         self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._work = threading.Event()
+        self._lookout = Lookout(database)
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"conductor-{number}", daemon=True)
@@ -96,30 +97,26 @@ class Runner:
     def stop(self) -> None:
         """Finish the batch under way and take no more."""
         self._stopping.set()
-        self._work.set()
+        self._lookout.close()
         for thread in self._threads:
             thread.join(timeout=self._lease_seconds)
         self._leases.stop()
 
     def wake(self) -> None:
-        """There is work; without this it is found at the next look, within a second."""
-        self._work.set()
+        """There is work; without this it is found at the next look."""
+        self._lookout.tell()
 
     def _run(self, number: int) -> None:
         owner = f"{self._name}:{number}"
         while not self._stopping.is_set():
             try:
-                busy = self.run_once(owner)
+                if not self.run_once(owner):
+                    self._lookout.wait()
             except sa.exc.OperationalError as error:
-                busy = False
                 self._pause(f"its ledger can't be reached: {error.orig}")
             except Exception:
                 LOG.exception("a batch of operations was not kept")
-                busy = False
                 self._pause("an unexpected error")
-            if not busy:
-                self._work.wait(1.0)
-                self._work.clear()
 
     def _pause(self, why: str) -> None:
         """What was leased is found again when its lease is over."""
@@ -135,6 +132,8 @@ class Runner:
         )
         if not leased:
             return False
+        if len(leased) == self._batch:
+            self._lookout.tell()  # there may be more, for another thread
         BATCH.observe(len(leased))
         lease = Lease(owner, [operation.id for operation in leased], until)
         with self._leases.holding(lease):

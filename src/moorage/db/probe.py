@@ -7,6 +7,7 @@ say "nothing new".
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime
 from typing import Any
 
 import psycopg
@@ -82,6 +83,11 @@ class Probe:
             tuple((answer.get_value(row, column) or b"").decode() for column in columns)
             for row in range(answer.ntuples)
         ]
+
+
+def as_text(moment: datetime) -> str:
+    """A moment as a parameter, in a form that compares with SQLite's text too."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S.%f+00:00")
 
 
 def _check(answer: psycopg.pq.abc.PGresult, expected: int) -> None:

@@ -11,11 +11,11 @@ import sqlalchemy as sa
 
 from moorage.conductor import ledger
 from moorage.conductor.ledger import Answer, Checkpoint, Ending
-from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.database import Database
-from moorage.db.tables.compute import operations, servers
+from moorage.db.tables.compute import operations
+from tests.functional.conductor.ledger_rows import enqueue, lease, make_server
 
 
 @pytest.fixture
@@ -24,30 +24,6 @@ def database(database_url: str) -> Iterator[Database]:
     migrate.sync(connected)
     yield Database(connected)
     connected.dispose()
-
-
-def make_server(database: Database) -> int:
-    row = {
-        "uuid": uuids.generate(),
-        "project_id": "p",
-        "user_id": "u",
-        "name": "s",
-        "hostname": "s",
-        "reservation_id": "r-1",
-        "flavor": {},
-        "flavorid": "1",
-        "vm_state": "building",
-    }
-    with database.write() as connection:
-        return int(connection.execute(sa.insert(servers).values(row).returning(servers.c.id)).scalar_one())
-
-
-def enqueue(database: Database, server_id: int, kind: str = "build") -> int:
-    return database.transact(lambda connection: ledger.enqueue(connection, server_id, kind, {"n": 1}))
-
-
-def lease(database: Database, owner: str, seconds: float = 60) -> list[ledger.Operation]:
-    return database.transact(lambda connection: ledger.lease(connection, owner, 10, seconds))
 
 
 def later() -> datetime:
@@ -193,3 +169,23 @@ def test_a_finished_operation_is_never_due_again(database: Database) -> None:
     database.transact(lambda connection: ledger.finish(connection, [Ending(operation, "done")]))
     assert lease(database, "second") == []
     assert row_of(database, operation_id).outcome == "done"
+
+
+def test_what_is_due_is_what_can_be_leased(database: Database) -> None:
+    due = ledger.Due(database)
+    assert not due.any()
+    operation_id = enqueue(database, make_server(database))
+    assert due.any()
+    lease(database, "first", seconds=60)
+    assert not due.any(), "somebody is at it"
+    values: list[tuple[dict[str, Any], bool]] = [
+        ({"leased_until": utcnow() - timedelta(seconds=1)}, True),
+        ({"leased_until": None, "due_at": later()}, False),
+        ({"due_at": utcnow() - timedelta(seconds=1)}, True),
+        ({"finished_at": utcnow()}, False),
+    ]
+    for changed, expected in values:
+        with database.write() as connection:
+            connection.execute(sa.update(operations).where(operations.c.id == operation_id).values(**changed))
+        assert due.any() == expected, changed
+        assert bool(lease(database, "second")) == expected, changed

@@ -1,0 +1,34 @@
+"""Operations of servers that have nothing else to them."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from moorage.conductor import ledger
+from moorage.core import uuids
+from moorage.db.database import Database
+from moorage.db.tables.compute import servers
+
+
+def make_server(database: Database) -> int:
+    row = {
+        "uuid": uuids.generate(),
+        "project_id": "p",
+        "user_id": "u",
+        "name": "s",
+        "hostname": "s",
+        "reservation_id": "r-1",
+        "flavor": {},
+        "flavorid": "1",
+        "vm_state": "building",
+    }
+    with database.write() as connection:
+        return int(connection.execute(sa.insert(servers).values(row).returning(servers.c.id)).scalar_one())
+
+
+def enqueue(database: Database, server_id: int, kind: str = "build") -> int:
+    return database.transact(lambda connection: ledger.enqueue(connection, server_id, kind, {"n": 1}))
+
+
+def lease(database: Database, owner: str, seconds: float = 60) -> list[ledger.Operation]:
+    return database.transact(lambda connection: ledger.lease(connection, owner, 10, seconds))

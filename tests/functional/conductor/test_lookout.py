@@ -1,0 +1,69 @@
+"""Whoever waits for work hears of it or finds it, and one of them is enough."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from moorage.conductor import lookout
+from moorage.conductor.lookout import Lookout
+from moorage.db import engine, migrate
+from moorage.db.database import Database
+from tests.functional.conductor.ledger_rows import enqueue, make_server
+from tests.support.processes import wait_until
+
+PATIENCE = 10.0
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    connected = engine.connect(database_url)
+    migrate.sync(connected)
+    yield Database(connected)
+    connected.dispose()
+
+
+@pytest.fixture(autouse=True)
+def nobody_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else waiting would end by itself, and a test with it."""
+    monkeypatch.setattr(lookout, "_LONGEST", 600.0)
+
+
+class Waiting:
+    def __init__(self, place: Lookout, count: int) -> None:
+        self._threads = [threading.Thread(target=place.wait, daemon=True) for _ in range(count)]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def left(self) -> int:
+        return sum(thread.is_alive() for thread in self._threads)
+
+
+def test_what_another_process_writes_is_found(database: Database) -> None:
+    place = Lookout(database)
+    waiting = Waiting(place, 1)
+    enqueue(database, make_server(database))
+    wait_until(lambda: not waiting.left, "the one who waits", PATIENCE)
+
+
+def test_one_word_wakes_one(database: Database) -> None:
+    place = Lookout(database)
+    waiting = Waiting(place, 3)
+    place.tell()
+    wait_until(lambda: waiting.left == 2, "one of them", PATIENCE)
+    place.tell()
+    wait_until(lambda: waiting.left == 1, "the next", PATIENCE)
+    place.close()
+    wait_until(lambda: not waiting.left, "all of them", PATIENCE)
+
+
+def test_what_was_said_before_anybody_waited_counts(database: Database) -> None:
+    place = Lookout(database)
+    place.tell()
+    waiting = Waiting(place, 2)
+    wait_until(lambda: waiting.left == 1, "one of them", PATIENCE)
+    place.close()
+    wait_until(lambda: not waiting.left, "the other", PATIENCE)
