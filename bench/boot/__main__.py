@@ -25,7 +25,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command(help=f"{__doc__}\n\n{EXAMPLE}")
 def main(
     sizes: Annotated[str, typer.Option(help="Fleets to boot on, in nodes.")] = "1000,10000",
-    forms: Annotated[str, typer.Option(help="Some of: embedded, scaled.")] = ",".join(Form),
+    forms: Annotated[str, typer.Option(help=f"Some of: {', '.join(Form)}.")] = ",".join(Form),
     servers: Annotated[int, typer.Option(help="How many servers are booted at once.")] = 2000,
     clients: Annotated[int, typer.Option(help="How many clients ask for them.")] = 16,
     decisions: Annotated[int, typer.Option(help="How many come one at a time, for the decision.")] = 60,

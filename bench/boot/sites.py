@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -34,6 +35,8 @@ UNLIMITED = {"instances": "-1", "cores": "-1", "ram": "-1"}
 class Form(StrEnum):
     EMBEDDED = "embedded"
     SCALED = "scaled"
+    SCALED_SERVICE = "scaled-service"
+    """Its conductors ask Placement over HTTP."""
 
 
 @dataclass(frozen=True)
@@ -98,10 +101,10 @@ def metrics(port: int) -> str:
 
 
 @contextmanager
-def scaled(directory: Path, nodes: int) -> Iterator[Site]:
+def scaled(directory: Path, nodes: int, placement: str = "database") -> Iterator[Site]:
     """Processes of their own on PostgreSQL and RabbitMQ, as many as two cores can feed."""
     with rabbitmq.start() as broker, postgres.start() as server:
-        parts = _Parts(directory, server.create_database("moorage"), broker.url, nodes)
+        parts = _Parts(directory, server.create_database("moorage"), broker.url, nodes, placement)
         try:
             yield parts.start([server.pid, broker.broker.pid])
         finally:
@@ -111,8 +114,11 @@ def scaled(directory: Path, nodes: int) -> Iterator[Site]:
 class _Parts:
     """A Placement, a Compute API, two conductors and three agents that share the nodes."""
 
-    def __init__(self, directory: Path, database_url: str, broker_url: str, nodes: int) -> None:
+    def __init__(
+        self, directory: Path, database_url: str, broker_url: str, nodes: int, placement: str
+    ) -> None:
         self._directory = directory
+        self._conductors_ask = placement
         self._database_url = database_url
         self._nodes = nodes
         self._placement_port, self._compute_port = free_port(), free_port()
@@ -139,7 +145,8 @@ class _Parts:
         self._run("moorage-placement", config, self._placement_port)
         self._run("moorage-api", config, self._compute_port)
         for number, port in enumerate(self._metrics_ports):
-            own = {"host": f"conductor-{number}", "metrics_port": str(port), "placement": "database"}
+            own = {"host": f"conductor-{number}", "metrics_port": str(port)}
+            own["placement"] = self._conductors_ask
             self._run("moorage-conductor", self._configure(own["host"], {**database, "conductor": own}), port)
         for number, share in enumerate(_shares(self._nodes, AGENTS)):
             own = {"host": f"host-{number}", "state_directory": str(self._directory / f"host-{number}")}
@@ -175,4 +182,8 @@ def _shares(total: int, parts: int) -> list[int]:
     return [total // parts + (1 if number < total % parts else 0) for number in range(parts)]
 
 
-STARTERS = {Form.EMBEDDED: embedded, Form.SCALED: scaled}
+STARTERS = {
+    Form.EMBEDDED: embedded,
+    Form.SCALED: scaled,
+    Form.SCALED_SERVICE: partial(scaled, placement="service"),
+}
