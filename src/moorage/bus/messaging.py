@@ -21,6 +21,7 @@ from prometheus_client import Counter
 
 from moorage.bus.contract import BusError, Heartbeat, NotNowError, Result, Task
 from moorage.bus.oslo import oslo_messaging, set_defaults
+from moorage.bus.polling import wait_in_peace
 
 LOG = logging.getLogger(__name__)
 SEND_FAILURES = Counter("moorage_bus_send_failures_total", "Messages that RabbitMQ did not take.", ["kind"])
@@ -29,7 +30,7 @@ REQUEUED = Counter("moorage_bus_requeued_total", "Messages put back because they
 T = TypeVar("T")
 
 _BATCH = 100
-_BATCH_SECONDS = 0.01
+_BATCH_SECONDS = 0.002
 _PAUSE_BEFORE_REQUEUE = 1.0
 _FIRST_LISTEN_PAUSE = 1.0
 _LONGEST_LISTEN_PAUSE = 30.0
@@ -102,13 +103,15 @@ class _Side:
         target = oslo_messaging.Target(exchange=self._exchange, topic=self._topic(queue))
 
         def make() -> Any:
-            return oslo_messaging.get_batch_notification_listener(
-                self._transport,
-                [target],
-                [_Endpoint(handlers)],
-                allow_requeue=True,
-                batch_size=_BATCH,
-                batch_timeout=_BATCH_SECONDS,
+            return wait_in_peace(
+                oslo_messaging.get_batch_notification_listener(
+                    self._transport,
+                    [target],
+                    [_Endpoint(handlers)],
+                    allow_requeue=True,
+                    batch_size=_BATCH,
+                    batch_timeout=_BATCH_SECONDS,
+                )
             )
 
         self._listeners.append(_Listener(target.topic, make))
