@@ -1,6 +1,6 @@
 """Batches without haste: the first message is waited for in peace, and only its companions in haste.
 
-By itself oslo.messaging looks every `batch_timeout` whether a batch has come together, also where nothing comes.
+By itself oslo.messaging looks every `batch_timeout` whether a batch has come together, even in an idle queue.
 """
 
 from __future__ import annotations
