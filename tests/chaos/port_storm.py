@@ -82,6 +82,10 @@ class PortStorm:
             made = [port for port in ports if port.device_id == uuid and port.id not in self._brought]
             if len(made) != len(self._networks):
                 wrong.append(f"server {uuid} has {len(made)} ports that were made for it")
+        mine = len(list(self._site.demo.compute.servers(details=False)))
+        counted = self._site.demo.compute.get_limits().absolute.instances_used
+        if counted != mine:
+            wrong.append(f"the quota counts {counted} servers where there are {mine}")
         return wrong + [
             f"port {port.id} is bound at {port.binding_host_id!r}"
             for port in ports

@@ -134,11 +134,12 @@ def test_whatever_dies_nothing_is_stuck_and_nothing_leaks(
 def settle(deployment: Deployment, books: CloudBooks) -> None:
     """All ends well within a bounded time, with every process alive."""
     begun = time.monotonic()
+    deployment.wait_for_apis()
 
     def balanced() -> bool:
         try:
             return not books.differences()
-        except (requests.ConnectionError, AssertionError):  # an API is not back yet
+        except (requests.ConnectionError, AssertionError):  # it listens, but does not serve yet
             return False
 
     try:

@@ -187,6 +187,7 @@ def _settings(lab: OpenStack) -> Settings:
         "agent": {"heartbeat_interval": "0.5", "inventory_interval": "0.5"},
         "conductor": {"lease_seconds": "5"},
         "fake": {"vcpus": "8"},
+        "quota": {"instances": "-1", "cores": "-1", "ram": "-1"},
     }
 
 

@@ -193,12 +193,16 @@ class Deployment:
         self._seed()
         for part in self.parts:
             part.start(wait=False)
-        wait_until(self._all_listen, "the APIs", 120)
+        self.wait_for_apis()
         self._make_flavors()
         images = self.get("/image/v2/images")["images"]
         self.image_id = next(image["id"] for image in images if image["name"] == IMAGE)
         wait_until(lambda: self.hosts_up() == set(self.agents), "all hosts to be up", 120)
         wait_until(lambda: len(self.providers()) == self.shape.nodes, "all nodes in Placement", 60)
+
+    def wait_for_apis(self) -> None:
+        """All of them, however busy the machine is."""
+        wait_until(self._all_listen, "the APIs", 120)
 
     def _all_listen(self) -> bool:
         """Raises if a part has ended: then it is in vain to wait."""

@@ -40,16 +40,17 @@ class Probe:
 
         A connection that was lost since the last time is made anew, once.
         """
+        failure = self._engine.dialect.loaded_dbapi.Error
         with self._lock:
             if self._line is not None:
                 try:
                     return self._ask(parameters)
-                except psycopg.Error:
+                except failure:
                     self._drop()
-            self._line = self._connect()
             try:
+                self._connect()
                 return self._ask(parameters)
-            except psycopg.Error as error:
+            except failure as error:
                 self._drop()
                 raise sa.exc.OperationalError(self._statement, None, error) from error
 
@@ -62,15 +63,15 @@ class Probe:
             self._line.close()
             self._line = None
 
-    def _connect(self) -> Any:
+    def _connect(self) -> None:
         pooled = self._engine.raw_connection()
         line: Any = pooled.driver_connection
         pooled.detach()
+        self._line = line
         if self._is_postgresql:
             # Its planner would rather read tables through, in the hope of an early hit or of many.
             _check(line.pgconn.exec_(_BY_INDEX_ONLY), psycopg.pq.ExecStatus.COMMAND_OK)
             _check(line.pgconn.prepare(_NAME, self._statement.encode()), psycopg.pq.ExecStatus.COMMAND_OK)
-        return line
 
     def _ask(self, parameters: tuple[str, ...]) -> list[tuple[str, ...]]:
         if not self._is_postgresql:

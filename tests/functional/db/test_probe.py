@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -11,6 +13,7 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.placement import feed
 from moorage.placement.feed import Glance, Kind, PostgresqlReader, SqliteReader
+from tests.support.processes import free_port
 
 
 @pytest.fixture
@@ -60,3 +63,28 @@ def test_a_lost_connection_is_made_anew(postgres_url: str) -> None:
     assert reader.glance(probe).more
     probe.close()
     database.engine.dispose()
+
+
+def test_a_database_that_is_away_is_told_as_any_other_statement_tells_it() -> None:
+    nowhere = engine.connect(f"postgresql+psycopg://nobody@127.0.0.1:{free_port()}/nothing")
+    with pytest.raises(sa.exc.OperationalError, match="connection"):
+        feed.probe(nowhere).rows("0", "{}")
+
+
+def test_a_database_that_goes_while_a_connection_is_made(postgres_url: str) -> None:
+    """As in a restart: the connection is there, and dies with the first word on it."""
+    connected = engine.connect(postgres_url)
+
+    @sa.event.listens_for(connected, "checkout")
+    def cut(connection: Any, *_more: object) -> None:
+        connection.pgconn.finish()
+
+    with pytest.raises(sa.exc.OperationalError):
+        feed.probe(connected).rows("0", "{}")
+    connected.dispose()
+
+
+def test_a_file_that_is_no_database(tmp_path: Path) -> None:
+    (tmp_path / "rubbish").write_bytes(b"rubbish" * 1000)
+    with pytest.raises(sa.exc.OperationalError):
+        feed.probe(engine.connect(f"sqlite:///{tmp_path / 'rubbish'}")).rows("0")
