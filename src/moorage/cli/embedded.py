@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 import sqlalchemy as sa
 from cheroot import wsgi
@@ -49,6 +51,7 @@ class Embedded:
         self.conf = self._configure()
         authentication.check(self.conf, plan.listen)
         plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._claimed = _claim(plan.data)
         self.credentials = self._credentials()
         self.endpoints = Endpoints(
             placement=address.url(plan.listen, plan.placement_port),
@@ -94,6 +97,7 @@ class Embedded:
             thread.join()
         self._cloud.stop()
         self._placement.stop()
+        self._claimed.close()
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stopped.set()
@@ -120,6 +124,17 @@ class Embedded:
         path = self.plan.data / "clouds.yaml"
         credentials.write_private(path, credentials.clouds_yaml(self.endpoints, self.credentials))
         return path
+
+
+def _claim(data: Path) -> TextIO:
+    """A directory has one process: two would share a ledger that each believes to be its own."""
+    claimed = (data / "lock").open("w")
+    try:
+        fcntl.flock(claimed, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        claimed.close()
+        raise CommandError(f"another `moorage up` runs on {data}; choose another --data") from error
+    return claimed
 
 
 def _server(listen: str, port: int, application: Wsgi) -> wsgi.Server:

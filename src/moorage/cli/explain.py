@@ -56,15 +56,11 @@ def explain(
 
 def _uuid_of(name: str, cloud: str | None, data: Path) -> str:
     """Of the one server with this name, in whatever project; a deleted one if no other has it."""
-    from openstack.exceptions import SDKException
-
-    compute = service.connect(cloud, data).compute
     pattern = f"^{re.escape(name)}$"
-    try:
+    with service.plain_words():
+        compute = service.connect(cloud, data).compute
         found = list(compute.servers(all_projects=True, name=pattern))
         found = found or list(compute.servers(all_projects=True, name=pattern, deleted=True))
-    except SDKException as error:
-        raise CommandError(str(error)) from error
     if not found:
         raise CommandError(f"there is no server {name}")
     if len(found) > 1:

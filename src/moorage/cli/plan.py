@@ -67,20 +67,19 @@ def plan(
 
 
 def _ids(flavor: str, image: str, cloud: str | None, data: Path) -> tuple[str, str]:
-    connection = service.connect(cloud, data)
-    flavor_id = _id("flavor", flavor, connection.compute.find_flavor)
-    return flavor_id, _id("image", image, connection.image.find_image)
+    with service.plain_words():
+        connection = service.connect(cloud, data)
+        flavor_id = _id("flavor", flavor, connection.compute.find_flavor)
+        return flavor_id, _id("image", image, connection.image.find_image)
 
 
 def _id(kind: str, name: str, find: Callable[..., Any]) -> str:
-    from openstack.exceptions import NotFoundException, SDKException
+    from openstack.exceptions import NotFoundException
 
     try:
         return str(find(name, ignore_missing=False).id)
     except NotFoundException as error:
         raise CommandError(f"there is no {kind} {name}") from error
-    except SDKException as error:
-        raise CommandError(str(error)) from error
 
 
 def _hints(given: Sequence[str]) -> dict[str, str | list[str]]:

@@ -7,6 +7,8 @@ A cloud is named with `--cloud` or `OS_CLOUD`, or described by the other `OS_…
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +49,19 @@ def connect(cloud: str | None, data: Path) -> Connection:
     from openstack.connection import Connection  # half a second to import, which only some commands pay
 
     return Connection(config=_region(cloud, data))
+
+
+@contextmanager
+def plain_words() -> Iterator[None]:
+    """What may go wrong while openstacksdk is at work, in a sentence."""
+    from openstack.exceptions import SDKException
+
+    try:
+        yield
+    except exceptions.ClientException as error:
+        raise CommandError(f"the cloud can't be reached: {error}") from error
+    except SDKException as error:
+        raise CommandError(str(error)) from error
 
 
 def _answer(method: str, path: str, body: Any, cloud: str | None, data: Path, service: Service) -> bytes:

@@ -69,7 +69,7 @@ def page(
         if start is None:
             raise ComputeError(f"marker [{marker}] not found")
         query = query.where(nodes.c.id > start)
-    return _read(connection, query.limit(limit) if limit else query)
+    return _read(connection, query if limit is None else query.limit(limit))
 
 
 def matching(connection: Connection, pattern: str) -> list[Hypervisor]:

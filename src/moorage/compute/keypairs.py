@@ -47,7 +47,7 @@ def listed(
         if marker not in names:
             raise ComputeError(f"Marker {marker} could not be found.")
         found = found[names.index(marker) + 1 :]
-    return found[:limit] if limit else found
+    return found[:limit]
 
 
 def add(

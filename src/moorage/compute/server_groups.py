@@ -36,8 +36,12 @@ class ServerGroup:
 _COLUMNS = tuple(server_groups.c[field.name] for field in fields(ServerGroup) if field.name != "members")
 
 
-def find(connection: Connection, uuid: str) -> ServerGroup:
-    found = _read(connection, sa.select(*_COLUMNS).where(server_groups.c.uuid == uuid))
+def find(connection: Connection, uuid: str, project_id: str | None = None) -> ServerGroup:
+    """Of one project, or of any."""
+    query = sa.select(*_COLUMNS).where(server_groups.c.uuid == uuid)
+    if project_id is not None:
+        query = query.where(server_groups.c.project_id == project_id)
+    found = _read(connection, query)
     if not found:
         raise NotFoundError(f"Instance group {uuid} could not be found.")
     return found[0]

@@ -329,11 +329,14 @@ def finish(connection: Connection, endings: Sequence[Ending]) -> None:
 def forget_leases(connection: Connection) -> None:
     """For a process that has the ledger to itself and has just started: whoever held a lease is dead.
 
-    The name stays, so that whoever goes on knows that somebody was at it.
+    The name stays, so that whoever goes on knows that somebody was at it. What was asked of agents in the
+    same process may have died with it, so whatever is under way is looked at at once.
     """
     connection.execute(
         sa.update(operations).where(operations.c.leased_until.is_not(None)).values(leased_until=None)
     )
+    under_way = operations.c.finished_at.is_(None) & (operations.c.step != FIRST_STEP)
+    connection.execute(sa.update(operations).where(under_way).values(due_at=utcnow()))
 
 
 def pointless(connection: Connection, ids: Sequence[int]) -> set[int]:

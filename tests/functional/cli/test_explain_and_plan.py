@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 import requests
 
+from moorage.cli import credentials
+from moorage.cli.credentials import Endpoints
 from tests.support.processes import free_port, start_service, wait_until
 
 MOORAGE = Path(sys.executable).parent / "moorage"
 IMAGE = "cirros-0.6.3-x86_64-disk"
+ABSENT = "00000000-0000-4000-8000-000000000000"
 
 
 class Cloud:
@@ -52,14 +55,18 @@ class Cloud:
         return str(uuid)
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        clean = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
-        return subprocess.run(
-            [str(MOORAGE), *arguments, "--data", str(self.data)],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=clean,
-        )
+        return run(self.data, *arguments)
+
+
+def run(data: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("OS_")}
+    return subprocess.run(
+        [str(MOORAGE), *arguments, "--data", str(data)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=clean,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -149,3 +156,16 @@ def test_a_plan_that_makes_no_sense_is_told(cloud: Cloud, arguments: tuple[str, 
     assert said.returncode == 1
     assert sentence in said.stderr
     assert "Traceback" not in said.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [("explain", "web"), ("plan", "--flavor", "m1.tiny", "--image", IMAGE), ("explain", ABSENT)]
+)
+def test_a_cloud_that_is_away_is_told_in_a_sentence(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    nowhere = f"http://127.0.0.1:{free_port()}"
+    endpoints = Endpoints(placement=nowhere, compute=nowhere)
+    (tmp_path / "clouds.yaml").write_text(credentials.clouds_yaml(endpoints, None))
+    done = run(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "can't be reached" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -86,6 +86,32 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(tmp_path: Path) -> None:
     assert "can't listen" in said
 
 
+def test_a_port_that_can_not_be_is_refused(tmp_path: Path) -> None:
+    run = subprocess.run(
+        [str(MOORAGE), "up", "--data", str(tmp_path / "data"), "--compute-port", "99999"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert run.returncode == 2
+    assert "99999 is not in the range" in run.stderr
+
+
+def test_a_directory_has_one_process(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with start(data):
+        before = (data / "clouds.yaml").read_text()
+        ports = ["--placement-port", str(free_port()), "--compute-port", str(free_port())]
+        assert f"another `moorage up` runs on {data}" in refused("--data", str(data), *ports)
+        assert (data / "clouds.yaml").read_text() == before
+    with start(data) as service:
+        service.process.kill()
+        service.process.wait(10)
+    with start(data):
+        pass
+
+
 def test_a_configuration_file_wins_over_the_defaults(tmp_path: Path) -> None:
     database = tmp_path / "elsewhere.sqlite"
     config = tmp_path / "moorage.conf"

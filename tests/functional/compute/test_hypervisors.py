@@ -143,6 +143,7 @@ def test_pages_from_2_33_on(fleet: Fleet) -> None:
     assert names(first) == ["node-a1", "node-b1"]
     assert f"marker={fleet.second}" in first.json["hypervisors_links"][0]["href"]
     assert names(admin.get(f"/os-hypervisors?limit=2&marker={fleet.second}")) == ["node-b2"]
+    assert names(admin.get("/os-hypervisors?limit=0")) == []
     assert admin.get("/os-hypervisors?marker=no-such").status == 400
     old = admin.at("2.33").get("/os-hypervisors?limit=1").json
     number = old["hypervisors"][0]["id"]

@@ -126,6 +126,7 @@ def test_pages_from_2_35_on(cloud: Cloud) -> None:
     assert names(first) == ["a", "b"]
     assert "marker=b" in first["keypairs_links"][0]["href"]
     assert names(user.get("/os-keypairs?limit=2&marker=b").json) == ["c"]
+    assert names(user.get("/os-keypairs?limit=0").json) == []
     assert user.get("/os-keypairs?marker=z").status == 400
     assert user.at("2.74").get("/os-keypairs?colour=red").status == 200
     assert user.at("2.75").get("/os-keypairs?colour=red").status == 400

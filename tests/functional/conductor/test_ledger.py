@@ -143,6 +143,16 @@ def test_whoever_goes_on_knows_that_somebody_was_at_it(database: Database) -> No
     assert not fourth.resumed
 
 
+def test_after_a_restart_nobody_waits_for_what_was_asked_before_it(database: Database) -> None:
+    waiting, resting = (enqueue(database, make_server(database)) for _ in range(2))
+    with database.write() as connection:
+        statement = sa.update(operations).values(due_at=later())
+        connection.execute(statement.where(operations.c.id == waiting).values(step="destroyed"))
+        connection.execute(statement.where(operations.c.id == resting))
+    database.transact(ledger.forget_leases)
+    assert [operation.id for operation in lease(database, "after a restart")] == [waiting]
+
+
 def test_attempts_grow_across_the_operations_of_a_server(database: Database) -> None:
     server_id = make_server(database)
     first = row_of(database, enqueue(database, server_id)).attempt

@@ -16,7 +16,8 @@ _VERSION = re.compile(r"/v2(\.1)?(?=/|$)")
 
 @dataclass(frozen=True)
 class Page:
-    limit: int
+    limit: int | None
+    """None for all of it."""
     marker: str | None
 
 
@@ -36,7 +37,7 @@ def of(call: Call, collection: str, identity: str) -> Links:
     ]
 
 
-def next_page(call: Call, collection: str, identities: Sequence[str], limit: int) -> Links:
+def next_page(call: Call, collection: str, identities: Sequence[str], limit: int | None) -> Links:
     """To what comes after a full page; nothing if the page is not full."""
     if not limit or len(identities) < limit:
         return []

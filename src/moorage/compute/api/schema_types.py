@@ -6,8 +6,8 @@ from typing import Any
 
 Json = dict[str, Any]
 
-_YES = [True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes", "y", "t"]
-_NO = [False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no", "n", "f"]
+_YES = [True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes"]
+_NO = [False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no"]
 
 MAX_INT = 0x7FFFFFFF
 STRING: Json = {"type": "string"}
@@ -25,7 +25,7 @@ NAME: Json = {
     "maxLength": 255,
     "pattern": r"^(?!\s)[^\x00-\x1f\x7f]+(?<!\s)$",
 }
-DESCRIPTION: Json = {"type": ["string", "null"], "maxLength": 255, "pattern": r"^[^\x00-\x08\x0b-\x1f\x7f]*$"}
+DESCRIPTION: Json = {"type": ["string", "null"], "maxLength": 255, "pattern": r"^[^\x00-\x1f\x7f]*$"}
 HOST: Json = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^[a-zA-Z0-9\-_.]*$"}
 SHORT_TEXT: Json = {"type": "string", "minLength": 1, "maxLength": 255}
 SPEC_KEY = "^[a-zA-Z0-9-_:. ]{1,255}$"

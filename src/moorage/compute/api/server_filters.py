@@ -67,6 +67,11 @@ _KNOWN_SINCE: tuple[tuple[Version, frozenset[str]], ...] = (
     ((2, 66), frozenset({"changes-before"})),
     ((2, 73), frozenset({"locked"})),
 )
+_PATTERNS = frozenset(
+    {*MATCHING, *_TAG_FILTERS, "display_name", "display_description", "flavor", "ip", "ip6"}
+    | {"kernel_id", "ramdisk_id", "root_device_name", "config_drive", "auto_disk_config"}
+) - {"launch_index"}
+"""Whatever they mean, their values have to be regular expressions."""
 _STRICT_SINCE: Version = (2, 75)
 _IGNORED_SORT_KEYS = frozenset(
     {
@@ -101,48 +106,49 @@ def read(service: ComputeService, call: Call, all_tenants_rule: str) -> Listing 
 
 
 def page_bounds(query: Query, most: int) -> tuple[int, str | None]:
-    text = query.get("limit")
+    text, marker = query.get("limit"), query.get("marker") or None
     if text is None:
-        return most, query.get("marker")
+        return most, marker
     if not text.isdecimal():
         raise ComputeError(
             f"Invalid input for query parameters limit. Value: {text}. '{text}' does not match '^[0-9]*$'"
         )
-    return min(int(text), most), query.get("marker")
+    return min(int(text), most), marker
+
+
+def _known_at(version: Version) -> set[str]:
+    return set(_KNOWN).union(*(names for since, names in _KNOWN_SINCE if version >= since))
 
 
 def _require_known(query: Query, version: Version) -> None:
-    known = set(_KNOWN)
-    for since, names in _KNOWN_SINCE:
-        if version >= since:
-            known |= names
+    known = _known_at(version)
     for name, value in query.pairs:
         if name not in known and version >= _STRICT_SINCE and not name.startswith("_"):
             raise ComputeError(f"Additional properties are not allowed ('{name}' was unexpected)")
-        if (name in MATCHING and name in known) or name in ("ip", "ip6"):
+        if name in _PATTERNS and name in known:
             _require_pattern(name, value)
 
 
 def _require_pattern(name: str, value: str) -> None:
+    problem = f"Invalid input for query parameters {name}. Value: {value}. '{value}' is not a 'regex'"
+    if not value:
+        raise ComputeError(problem)
     try:
         re.compile(value)
     except re.error as error:
-        raise ComputeError(
-            f"Invalid input for query parameters {name}. Value: {value}. '{value}' is not a 'regex'"
-        ) from error
+        raise ComputeError(problem) from error
 
 
 def _permitted(call: Call) -> dict[str, str]:
-    """The filters that count: who may not use one is answered as if it were not there."""
-    given = {name: value for name, value in call.query.last.items() if name not in _PAGING}
+    """The filters that count: one that is not known yet, or not for this caller, is as if not there."""
+    known = _known_at(call.version) - _PAGING
+    given = {name: text for name, text in call.query.last.items() if name in known or name.startswith("_")}
     if not call.allows(ALL_FILTERS, own_project(call)):
         open_now = {name for since, names in _OPEN if call.version >= since for name in names}
         given = {name: value for name, value in given.items() if name in open_now}
     for name in given:
         if name in _JOINED or name.startswith("_"):
             raise ComputeError(f"Invalid filter field: {name}.")
-    if call.version < (2, 26):
-        given = {name: value for name, value in given.items() if name not in _TAG_FILTERS}
     return given
 
 
@@ -160,13 +166,12 @@ def _read_states(
         if task_states is not None:
             filters.pop("task_state", None)
             listing.equal["task_state"] = task_states
-    elif "vm_state" in filters:
+        if vm_states == ["deleted"]:
+            if not as_admin:
+                raise ForbiddenError("Only administrators may list deleted instances")
+            filters["deleted"] = "true"
+    elif filters.pop("vm_state", None) is not None:
         listing.equal["vm_state"] = query.all("vm_state")
-        del filters["vm_state"]
-    if listing.equal.get("vm_state") == ["deleted"]:
-        if not as_admin:
-            raise ForbiddenError("Only administrators may list deleted instances")
-        filters["deleted"] = "true"
 
 
 def _read_deleted(listing: Listing, filters: dict[str, str]) -> None:
@@ -230,6 +235,8 @@ def _order(call: Call) -> list[Order]:
     for direction in directions:
         if direction not in ("asc", "desc"):
             raise ComputeError(f"Unknown sort direction, must be one of: asc, desc. Value: {direction}")
+    if len(directions) > len(keys):
+        raise ComputeError("Invalid input for query parameters: there are more of sort_dir than of sort_key")
     ignored = _IGNORED_SORT_KEYS if call.version >= (2, 73) else _IGNORED_SORT_KEYS | {"locked"}
     order = []
     for at, key in enumerate(keys):
@@ -272,7 +279,14 @@ def _locked(listing: Listing, _name: str, value: str) -> None:
 
 
 def _config_drive(listing: Listing, _name: str, value: str) -> None:
-    listing.config_drive = value.lower() in _TRUE
+    if value.lower() in _TRUE | _FALSE:
+        listing.config_drive = value.lower() in _TRUE
+    else:
+        listing.equal["uuid"] = []
+
+
+def _ignored(_listing: Listing, _name: str, _value: str) -> None:
+    """The API takes it, and has no such column."""
 
 
 def _tags(listing: Listing, name: str, value: str) -> None:
@@ -284,5 +298,6 @@ _FILTERS: dict[str, Callable[[Listing, str, str], None]] = {
     "ip6": _address_v6,
     "locked": _locked,
     "config_drive": _config_drive,
+    "description": _ignored,
     **dict.fromkeys(_TAG_FILTERS, _tags),
 }

@@ -39,7 +39,7 @@ def index(service: ComputeService, call: Call) -> Reply:
 def show(service: ComputeService, call: Call) -> Reply:
     """Show a server group."""
     with service.database.snapshot() as connection:
-        group = server_groups.find(connection, call.params["group_id"])
+        group = _find(connection, call)
     call.authorize(SHOW, {"project_id": group.project_id})
     return Reply(body={"server_group": _body(call, group)})
 
@@ -72,12 +72,18 @@ def delete(service: ComputeService, call: Call) -> Reply:
     """Delete a server group; its servers stay."""
 
     def forget(connection: Connection) -> None:
-        group = server_groups.find(connection, call.params["group_id"])
+        group = _find(connection, call)
         call.authorize(DELETE, {"project_id": group.project_id})
         server_groups.delete(connection, group)
 
     service.database.transact(forget)
     return no_content()
+
+
+def _find(connection: Connection, call: Call) -> ServerGroup:
+    """To others than administrators, a group of another project is not there."""
+    project_id = None if is_admin(call) else call.caller.project_id or ""
+    return server_groups.find(connection, call.params["group_id"], project_id)
 
 
 def _body(call: Call, group: ServerGroup) -> dict[str, Any]:

@@ -22,7 +22,7 @@ SHOW_HOST_STATUS = f"{RULE}servers:show:host_status"
 SHOW_UNKNOWN_HOST = f"{RULE}servers:show:host_status:unknown-only"
 SHOW_EXTRA_SPECS = f"{RULE}servers:show:flavor-extra-specs"
 
-_WITH_PROGRESS = frozenset({"ACTIVE", "BUILD"})
+_WITH_PROGRESS = frozenset({"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"})
 _WITH_FAULT = frozenset({"ERROR", "DELETED"})
 
 

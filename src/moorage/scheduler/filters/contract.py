@@ -56,7 +56,7 @@ _SENTENCES = {
     Kind.AGGREGATES_CHANGED: "its aggregates have changed, and Placement does not know it yet",
     Kind.TOO_MANY_SERVERS: "it has {count} servers, {most} are allowed",
     Kind.NOT_WITH_THE_GROUP: "the members of the affinity group are elsewhere",
-    Kind.TOO_MANY_OF_THE_GROUP: "it has {count} members of the anti-affinity group, {most} are allowed",
+    Kind.TOO_MANY_OF_THE_GROUP: "it has {count} of the anti-affinity group, and may have {most}",
     Kind.NOT_THE_SAME_HOST: "none of the servers named by same_host is here",
     Kind.NOT_A_DIFFERENT_HOST: "a server named by different_host is here",
     Kind.IMAGE_NOT_SUPPORTED: "it can't run an image for {subject}",

@@ -87,7 +87,7 @@ def test_filters(fleet: Cloud, query: str, found: list[str]) -> None:
     assert chosen(fleet.alice, query) == found
 
 
-@pytest.mark.parametrize("query", ["host=host2", "node=host2", "description=shop", f"uuid={ABSENT}"])
+@pytest.mark.parametrize("query", ["host=host2", "node=host2", "display_description=shop", f"uuid={ABSENT}"])
 def test_filters_that_tell_about_the_cloud_are_for_administrators(fleet: Cloud, query: str) -> None:
     assert len(chosen(fleet.alice, query)) == 3
     assert len(chosen(fleet.admin, f"all_tenants=1&{query}")) == (0 if "uuid" in query else 1)
@@ -104,6 +104,8 @@ def test_versions_open_filters(fleet: Cloud) -> None:
     assert len(chosen(fleet.alice, "tags=a", "2.25")) == 3
     assert chosen(fleet.alice, "tags=a", "2.26") == ["active"]
     assert len(chosen(fleet.alice, "locked=true", "2.72")) == 3
+    assert len(chosen(fleet.admin, "all_tenants=1&locked=true", "2.72")) == 4
+    assert len(chosen(fleet.admin, "all_tenants=1&locked=maybe&changes-before=tuesday", "2.1")) == 4
     assert len(chosen(fleet.alice, "power_state=4", "2.82")) == 3
     assert chosen(fleet.alice, "power_state=4", "2.83") == ["web.1"]
     assert len(chosen(fleet.alice, "ip6=fd00", "2.4")) == 3
@@ -117,9 +119,30 @@ def test_versions_open_filters(fleet: Cloud) -> None:
     )
 
 
-@pytest.mark.parametrize("query", ["name=(", "ip=[", "limit=-1", "limit=x", "changes-since=tuesday"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "name=(",
+        "name=",
+        "flavor=(",
+        "tags=",
+        "config_drive=",
+        "sort_key=uuid&sort_dir=asc&sort_dir=asc",
+        "ip=[",
+        "limit=-1",
+        "limit=x",
+        "changes-since=tuesday",
+    ],
+)
 def test_what_can_not_be_read_is_refused(fleet: Cloud, query: str) -> None:
     assert "Invalid input for query parameters" in fleet.alice.refused(400, "GET", f"/servers?{query}")
+
+
+def test_what_the_api_takes_without_effect(fleet: Cloud) -> None:
+    assert len(chosen(fleet.alice, "marker=")) == 3, "the first page"
+    assert len(chosen(fleet.admin, "all_tenants=1&description=nonsense")) == 4
+    assert chosen(fleet.admin, "all_tenants=1&config_drive=nonsense") == []
+    assert chosen(fleet.admin, "all_tenants=1&vm_state=deleted") == []
 
 
 def test_an_expression_that_only_python_takes_is_refused_on_postgresql(fleet: Cloud) -> None:
