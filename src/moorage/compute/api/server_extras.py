@@ -1,4 +1,4 @@
-"""`/servers/{id}/ips`, `/servers/{id}/diagnostics` and `/servers/{id}/moorage-trace`."""
+"""What is small below `/servers/{id}`: addresses, what this cloud does not have, and the trace."""
 
 from __future__ import annotations
 
@@ -29,8 +29,15 @@ def network_addresses(service: ComputeService, call: Call) -> Reply:
     return Reply(body={label: known[label]})
 
 
-def diagnostics(service: ComputeService, call: Call) -> Reply:
-    """Show what the hypervisor measures of a server: no driver of this cloud measures anything."""
+def volumes(service: ComputeService, call: Call) -> Reply:
+    """List a server's volumes: this cloud has none."""
+    with service.database.read() as connection:
+        find(connection, call)
+    return Reply(body={"volumeAttachments": []})
+
+
+def unsupported(service: ComputeService, call: Call) -> Reply:
+    """Ask for what no driver of this cloud can do."""
     with service.database.read() as connection:
         find(connection, call)
     raise HttpError(501, "The requested functionality is not supported.")

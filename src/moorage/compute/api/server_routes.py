@@ -151,7 +151,15 @@ ROUTES: tuple[R, ...] = (
     ),
     R(f"{_SERVER}/ips", {"GET": E(server_extras.addresses, f"{RULE}ips:index", READER)}),
     R(f"{_SERVER}/ips/{{network}}", {"GET": E(server_extras.network_addresses, f"{RULE}ips:show", READER)}),
-    R(f"{_SERVER}/diagnostics", {"GET": E(server_extras.diagnostics, f"{RULE}os-server-diagnostics")}),
+    R(f"{_SERVER}/diagnostics", {"GET": E(server_extras.unsupported, f"{RULE}os-server-diagnostics")}),
+    R(
+        f"{_SERVER}/os-volume_attachments",
+        {"GET": E(server_extras.volumes, f"{RULE}os-volumes-attachments:index", READER)},
+    ),
+    R(
+        f"{_SERVER}/remote-consoles",
+        {"POST": E(server_extras.unsupported, f"{RULE}os-remote-consoles", MEMBER, since=(2, 6))},
+    ),
     R(f"{_SERVER}/moorage-trace", {"GET": E(server_extras.trace, "moorage:server-trace:show")}),
     R("/moorage-plan", {"POST": E(plans.create, "moorage:plan:create", body=plans.CREATE)}),
     R(

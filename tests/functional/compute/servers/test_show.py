@@ -213,6 +213,10 @@ def test_addresses_and_diagnostics(cloud: Cloud) -> None:
     cloud.alice.refused(403, "GET", f"/servers/{uuid}/diagnostics")
     refusal = cloud.admin.refused(501, "GET", f"/servers/{uuid}/diagnostics")
     assert refusal == "The requested functionality is not supported."
+    assert cloud.alice.get(f"/servers/{uuid}/os-volume_attachments") == {"volumeAttachments": []}
+    console = {"remote_console": {"protocol": "vnc", "type": "novnc"}}
+    cloud.alice.refused(501, "POST", f"/servers/{uuid}/remote-consoles", console)
+    cloud.alice.refused(404, "POST", f"/servers/{uuid}/remote-consoles", console, version="2.5")
 
 
 def test_an_administrator_is_told_why_a_server_is_where_it_is(cloud: Cloud) -> None:
