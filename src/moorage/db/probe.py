@@ -15,10 +15,12 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Engine
 
 _NAME = b"moorage_probe"
-_BY_INDEX_ONLY = (
+_SETTINGS = (
     b"SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; "
-    b"SET plan_cache_mode = force_generic_plan"
+    b"SET plan_cache_mode = force_generic_plan; SET timezone = UTC"
 )
+"""Its planner would rather read tables through, in the hope of an early hit or of many; and answers are text,
+which depends on what the server is used to."""
 
 
 class Probe:
@@ -69,8 +71,7 @@ class Probe:
         pooled.detach()
         self._line = line
         if self._is_postgresql:
-            # Its planner would rather read tables through, in the hope of an early hit or of many.
-            _check(line.pgconn.exec_(_BY_INDEX_ONLY), psycopg.pq.ExecStatus.COMMAND_OK)
+            _check(line.pgconn.exec_(_SETTINGS), psycopg.pq.ExecStatus.COMMAND_OK)
             _check(line.pgconn.prepare(_NAME, self._statement.encode()), psycopg.pq.ExecStatus.COMMAND_OK)
 
     def _ask(self, parameters: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -149,3 +149,18 @@ def leave(service: PlacementService, nodes: list[str], used: set[str]) -> None:
     if idle and len(nodes) > 1:
         nodes.remove(idle[0])
         service.database.transact(lambda connection: providers.delete(connection, idle[0]))
+
+
+def test_a_server_in_another_time_zone(postgres_url: str) -> None:
+    service = a_service(postgres_url)
+    migrate.sync(service.database.engine)
+    service.database.transact(names.ensure_standard)
+    name = service.database.engine.url.database
+    with service.database.read() as connection:
+        connection.exec_driver_sql(f'ALTER DATABASE "{name}" SET timezone = "Asia/Kolkata"')
+    service.database.engine.dispose()
+    node = make_node(service, "VCPU")
+    assert_true(service, postgres_url)
+    claim(service, uuids.generate(), {node: {"VCPU": 1}})
+    assert_true(service, postgres_url)
+    service.stop()

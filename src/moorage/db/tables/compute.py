@@ -138,9 +138,10 @@ servers = sa.Table(
     sa.Index("ix_servers_host", "host"),
     sa.Index("ix_servers_listing", "created_at", "id"),
 )
+"""`request` is what the user asked for beyond the flavor: networks, hints, groups, target host."""
+
 _LIVES = servers.c.deleted_at.is_(None)
 sa.Index("ix_servers_node", servers.c.node_uuid, postgresql_where=_LIVES, sqlite_where=_LIVES)
-"""`request` is what the user asked for beyond the flavor: networks, hints, groups, target host."""
 
 server_groups = sa.Table(
     "server_groups",
