@@ -162,7 +162,7 @@ def _lines(trace: Trace) -> Iterator[str]:
         yield f"Chosen: {trace.chosen}{_alternates(trace.alternates)}."
     by_place = groupby(trace.attempts, key=lambda attempt: attempt.place)
     for number, (place, steps) in enumerate(by_place, 1):
-        yield f"Attempt {number}, {place}: {', '.join(_step(attempt) for attempt in steps)}"
+        yield f"Try {number}, {place}: {', '.join(_step(attempt) for attempt in steps)}"
     if trace.chosen is None:
         yield sentence(trace)
 

@@ -110,8 +110,8 @@ def test_the_story_of_a_placed_server() -> None:
         "  1. host-2: 3.000 (cpu +1, ram +1, disk +1)",
         "  2. host-3: 2.500 (cpu +0.5, ram +1, disk +1)",
         "Chosen: host-2, with host-3 in reserve.",
-        "Attempt 1, host-2: spawn failed (disk is full)",
-        "Attempt 2, host-3: spawn done",
+        "Try 1, host-2: spawn failed (disk is full)",
+        "Try 2, host-3: spawn done",
     ]
 
 
