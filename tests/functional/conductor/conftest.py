@@ -13,6 +13,7 @@ from falcon import testing
 from moorage.cli import settings
 from moorage.cli.cloud import Cloud
 from moorage.db import engine, migrate
+from moorage.db.database import Database
 from moorage.db.tables.compute import addresses, operations
 from moorage.db.tables.placement import allocations, consumers
 from moorage.placement.client.contract import PlacementClient
@@ -123,6 +124,14 @@ class Yard:
         """How many nodes have their inventory in Placement."""
         with self.placement.picture() as (fleet, _):
             return sum(bool(fleet.inventory(slot)) for slot in fleet.slots())
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    connected = engine.connect(database_url)
+    migrate.sync(connected)
+    yield Database(connected)
+    connected.dispose()
 
 
 @pytest.fixture

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
-import pytest
 import sqlalchemy as sa
 
 from moorage.conductor import ledger
 from moorage.conductor.ledger import Answer, Checkpoint, Ending
 from moorage.core.clock import utcnow
-from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations
 from tests.functional.conductor.ledger_rows import enqueue, lease, make_server
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    connected = engine.connect(database_url)
-    migrate.sync(connected)
-    yield Database(connected)
-    connected.dispose()
 
 
 def later() -> datetime:

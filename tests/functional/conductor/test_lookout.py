@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import pytest
 
 from moorage.conductor import lookout
 from moorage.conductor.lookout import Lookout
-from moorage.db import engine, migrate
 from moorage.db.database import Database
 from tests.functional.conductor.ledger_rows import enqueue, make_server
 from tests.support.processes import wait_until
 
 PATIENCE = 10.0
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    connected = engine.connect(database_url)
-    migrate.sync(connected)
-    yield Database(connected)
-    connected.dispose()
 
 
 @pytest.fixture(autouse=True)

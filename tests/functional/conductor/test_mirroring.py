@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import timedelta
 
-import pytest
 import sqlalchemy as sa
 
 from moorage.conductor import chores
-from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.aggregates import chores as table
 from moorage.placement.client.contract import ProviderAggregates
@@ -67,14 +65,6 @@ def test_a_new_node_of_a_host_joins_without_any_comparison(yard: Callable[..., Y
         return found[moving].aggregates == {rack}
 
     wait_until(joined, "the node to join", 30)
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    connected = engine.connect(database_url)
-    migrate.sync(connected)
-    yield Database(connected)
-    connected.dispose()
 
 
 def claim(database: Database, every: float = 0, lease: float = 60) -> bool:
