@@ -8,12 +8,22 @@ Placement, so there is no moment at which a host is promised to somebody else.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from moorage.conductor.work import Work
 from moorage.placement.client.contract import ConsumerClaim, PlacementClient, PlacementRefusedError
 
 Allocations = Mapping[str, Mapping[str, int]]
 _MIGRATION = "MIGRATION"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a consumer was seen to hold, and its generation then."""
+
+    allocations: Allocations
+    generation: int | None
 
 
 class BothEnds:
@@ -21,29 +31,35 @@ class BothEnds:
         self._placement = placement
 
     def take(
-        self, server: Mapping[str, Any], migration_uuid: str, wanted: Allocations
+        self, server: Mapping[str, Any], migration_uuid: str, source: Held, wanted: Allocations
     ) -> PlacementRefusedError | None:
         """Hand the source's allocations to the migration, and claim the destination's for the server."""
-        held, generation = self._placement.allocations(server["uuid"])
-        claims = [_claim(server, server["uuid"], wanted, generation)]
-        if held:
-            claims.append(_claim(server, migration_uuid, held, None, _MIGRATION))
+        claims = [_claim(server, server["uuid"], wanted, source.generation)]
+        if source.allocations:
+            claims.append(_claim(server, migration_uuid, source.allocations, None, _MIGRATION))
         return self._placement.claim_together(claims)
 
-    def give_back(self, server: Mapping[str, Any], migration_uuid: str) -> None:
-        """The server stays where it was. Nothing happens if the migration holds nothing."""
+    def give_back(self, work: Work, migration_uuid: str) -> bool:
+        """The server stays where it was; nothing happens if the migration holds nothing.
+
+        False if somebody else may have the say by now. Only who has it after the look may act on what was
+        seen: what a successor does later has another generation, and is safe from us.
+        """
+        server = work.server
         held, generation = self._placement.allocations(migration_uuid)
-        if not held:
-            return
-        _, of_server = self._placement.allocations(server["uuid"])
-        refusal = self._placement.claim_together(
-            [
-                _claim(server, migration_uuid, {}, generation, _MIGRATION),
-                _claim(server, server["uuid"], held, of_server),
-            ]
-        )
-        if refusal is not None:
-            raise refusal
+        _, of_server = self._placement.allocations(server["uuid"]) if held else ({}, None)
+        if not work.holds():
+            return False
+        if held:
+            refusal = self._placement.claim_together(
+                [
+                    _claim(server, migration_uuid, {}, generation, _MIGRATION),
+                    _claim(server, server["uuid"], held, of_server),
+                ]
+            )
+            if refusal is not None:
+                raise refusal
+        return True
 
     def let_go(self, migration_uuid: str) -> None:
         """The server has left its source for good."""

@@ -78,8 +78,12 @@ class Seat:
     choices: list[Choice] = field(default_factory=list)
     """What is left to try, best first."""
     refusal: NoHost | None = None
+    held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What a server that moves has at its source."""
+    generation: int | None = None
+    """Of what the server holds from before; None if it holds nothing."""
     disputed: bool = False
-    """Somebody else has claimed for this server."""
+    """Somebody else has claimed for this server, or may have."""
     host: HostState | None = None
     """Where it goes, once that is claimed."""
     attempts: list[Attempt] = field(default_factory=list)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from prometheus_client import Counter, Histogram
 from sqlalchemy.engine import Connection
 
-from moorage.conductor.both_ends import BothEnds
+from moorage.conductor.both_ends import BothEnds, Held
 from moorage.conductor.deciding import Decider, Leaving, NoHost, Pass, Seat
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.move import Move
@@ -69,9 +69,15 @@ class Placer:
         self._placement.release([work.operation.server_uuid for work in batch])
 
     def place(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
-        """For each server where it goes, claimed; or why it goes nowhere."""
+        """For each server where it goes, claimed; or why it goes nowhere.
+
+        A claim that it has from before is replaced by the new one, never dropped first: see decision 19.
+        """
         with SECONDS.time():
             seats = [Seat(work.server, _tried(work), full_cells=_full_cells(work)) for work in batch]
+            for work, seat in zip(batch, seats, strict=True):
+                if _may_hold(work):
+                    _, seat.generation = self._placement.allocations(work.operation.server_uuid)
             return self._place(batch, seats)
 
     def place_moves(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
@@ -91,19 +97,20 @@ class Placer:
                 None if source is None else source.cell,
                 move.migration_uuid,
             )
-            seats.append(Seat.of_move(work.server, leaving, move.flavor, move.target, _tried(work)))
+            seat = Seat.of_move(work.server, leaving, move.flavor, move.target, _tried(work))
+            seat.held, seat.generation = self._placement.allocations(work.operation.server_uuid)
+            seats.append(seat)
         return seats
 
-    def _place(self, batch: Sequence[Work], seats: Sequence[Seat]) -> list[Placed | NoHost | Disputed]:
-        left = list(seats)
-        for _ in range(_MOST_ROUNDS):
-            with DECISION_SECONDS.time():
-                this = self._decider.decide(left)
-            left = self._claim([seat for seat in left if seat.refusal is None], this)
-            if not left:
-                break
-        for seat in left:
-            self._decider.none_left(seat, this)
+    def _place(self, batch: Sequence[Work], seats: list[Seat]) -> list[Placed | NoHost | Disputed]:
+        """Whose lease holds now has seen what the server holds before any successor could change it."""
+        for work, seat in zip(batch, seats, strict=True):
+            seat.disputed = not work.holds()
+        self._fill([seat for seat in seats if not seat.disputed])
+        in_own_way = [n for n, seat in enumerate(seats) if seat.refusal is not None and _boots_again(seat)]
+        for number in in_own_way:
+            seats[number] = self._without_claim(seats[number])
+        self._fill([seats[number] for number in in_own_way if not seats[number].disputed])
         outcomes: list[Placed | NoHost | Disputed] = []
         for work, seat in zip(batch, seats, strict=True):
             if seat.disputed:
@@ -113,6 +120,25 @@ class Placer:
             work.write_together(_write_traces, _trace_row(work, seat))
             outcomes.append(seat.refusal or _placed(seat))
         return outcomes
+
+    def _without_claim(self, seat: Seat) -> Seat:
+        """The claim that it has from before may be just what leaves no room for it."""
+        (refusal,) = self._placement.claim([_claim_of(seat, {})])
+        again = Seat(seat.server, seat.tried_nodes, full_cells=seat.full_cells)
+        again.disputed = refusal is not None
+        return again
+
+    def _fill(self, seats: Sequence[Seat]) -> None:
+        """Decide and claim until each has its host, or its refusal."""
+        left = list(seats)
+        for _ in range(_MOST_ROUNDS):
+            if not left:
+                return
+            with DECISION_SECONDS.time():
+                this = self._decider.decide(left)
+            left = self._claim([seat for seat in left if seat.refusal is None], this)
+        for seat in left:
+            self._decider.none_left(seat, this)
 
     def _claim(self, seats: Sequence[Seat], this: Pass) -> list[Seat]:
         """Claim the first choice of each; whoever is refused goes on to its next. Those who lost them all."""
@@ -133,13 +159,14 @@ class Placer:
     def _submit(self, seats: Sequence[Seat]) -> list[PlacementRefusedError | None]:
         """New servers all in one go; a move is about two consumers, and comes true for both or not at all."""
         booting = [seat for seat in seats if seat.leaving is None]
-        outcomes = iter(self._placement.claim([_claim_of(seat) for seat in booting]) if booting else ())
-        return [
-            next(outcomes)
-            if seat.leaving is None
-            else self._both_ends.take(seat.server, seat.leaving.migration_uuid, seat.choices[0].allocations)
-            for seat in seats
-        ]
+        claims = [_claim_of(seat, seat.choices[0].allocations) for seat in booting]
+        outcomes = iter(self._placement.claim(claims) if booting else ())
+        return [next(outcomes) if seat.leaving is None else self._move(seat, seat.leaving) for seat in seats]
+
+    def _move(self, seat: Seat, leaving: Leaving) -> PlacementRefusedError | None:
+        source = Held(seat.held, seat.generation)
+        wanted = seat.choices[0].allocations
+        return self._both_ends.take(seat.server, leaving.migration_uuid, source, wanted)
 
 
 def _take(seat: Seat, board: Board) -> None:
@@ -181,13 +208,23 @@ def _full_cells(work: Work) -> frozenset[str]:
     return frozenset(work.data.get("full_cells", ()))
 
 
-def _claim_of(seat: Seat) -> ConsumerClaim:
-    server = seat.server
+def _may_hold(work: Work) -> bool:
+    """Whether an earlier attempt, or somebody who came to no checkpoint, may have claimed for the server."""
+    return work.operation.resumed or work.operation.tries > 0 or "placed" in work.data
+
+
+def _boots_again(seat: Seat) -> bool:
+    """It was to be elsewhere before, and has a claim from then."""
+    return seat.leaving is None and seat.generation is not None and not seat.disputed
+
+
+def _claim_of(seat: Seat, allocations: dict[str, dict[str, int]]) -> ConsumerClaim:
     return ConsumerClaim(
-        consumer_uuid=server["uuid"],
-        allocations=seat.choices[0].allocations,
-        project_id=server["project_id"],
-        user_id=server["user_id"],
+        consumer_uuid=seat.server["uuid"],
+        allocations=allocations,
+        project_id=seat.server["project_id"],
+        user_id=seat.server["user_id"],
+        consumer_generation=seat.generation,
     )
 
 

@@ -45,7 +45,7 @@ class AbsentNetwork:
     def expect(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
         return self.bind(bindings)
 
-    def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
+    def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
         """Who binds them next moves them."""
         return ports
 

@@ -245,8 +245,11 @@ class Network(Protocol):
         To bind there later makes it the only one; to bind where the server was takes it back.
         """
 
-    def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
-        """Undo phase 2: another host will be tried."""
+    def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
+        """Undo phase 2 at this host, as which a driver may have named the node: another one will be tried.
+
+        What is bound elsewhere by now stays so: whoever asks may be late.
+        """
 
     def release(self, holdings: Sequence[Holding]) -> None:
         """These servers are gone: delete the ports that we made, unbind the user's, touch no others."""

@@ -186,12 +186,15 @@ class NeutronNetwork:
         for host in self._link.inactive_bindings(port_id):
             self._link.delete(f"ports/{port_id}/bindings", host)
 
-    def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
-        return [self._unbound(record) for record in ports]
+    def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
+        return [self._unbound(record, {host, node_uuid, ""}) for record in ports]
 
-    def _unbound(self, record: PortRecord) -> PortRecord:
+    def _unbound(self, record: PortRecord, places: set[str]) -> PortRecord:
         try:
-            port = self._link.update("ports", record.id, neutron_ports.without_host(record))
+            port = self._link.show("ports", record.id)
+            if port["binding:host_id"] in places:
+                values = neutron_ports.without_host(record)
+                port = self._link.update("ports", record.id, values, port["revision_number"])
         except NeutronFault as fault:
             if fault.status == 404:
                 return record

@@ -180,9 +180,9 @@ class PoolNetwork:
         """An address is good for all hosts of a cell, which a move never leaves."""
         return [binding.ports for binding in bindings]
 
-    def unbind(self, server_uuid: str, ports: list[PortRecord]) -> list[PortRecord]:
-        self.release([Holding(server_uuid, ports)])
-        return unbound(ports)
+    def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
+        """The address stays the server's until it is bound in another cell, or fails."""
+        return [msgspec.structs.replace(port, addresses=[]) for port in ports]
 
     def release(self, holdings: Sequence[Holding]) -> None:
         servers = [holding.server_uuid for holding in holdings]
@@ -293,10 +293,6 @@ def _outcome(binding: Binding, address: str | None) -> list[PortRecord] | Networ
         )
     first, *others = binding.ports
     return [msgspec.structs.replace(first, addresses=[address]), *others]
-
-
-def unbound(ports: Sequence[PortRecord]) -> list[PortRecord]:
-    return [msgspec.structs.replace(port, addresses=[]) for port in ports]
 
 
 def network_of(name: str) -> str:

@@ -2,9 +2,13 @@
 
     begin (ports) → schedule (a host, and a claim on it) → agree (server groups) → bind (ports to the host)
     → spawn → spawned → plugged (the ports are up)
+        ↓ if the host fails it
+      reschedule → schedule, or if no other may be tried: fail (what it holds is given back)
 
 Amid an upgrade, agents may do the ports' part of `begin` and `bind`, before they spawn: see `port_duties.py`.
-What has to be undone for another attempt is undone in the step that starts it, and again by a delete.
+
+A conductor that was thought dead may wake up in the middle of any step. So a build that goes on takes nothing
+away, it only puts something else in its place; and that it fails is written down before anything is let go.
 """
 
 from __future__ import annotations
@@ -42,6 +46,8 @@ _DISPUTE_SECONDS = 0.5
 _HEIR_LOOKS, _HEIR_SECONDS = 20, 3.0
 """How often, and how long, a build waits for a peer to take over from a host that died."""
 PLUG_LOOK_SECONDS = 2.0
+_LAST_ERROR = "last_error"
+"""Why the build fails; it is there from the moment that this is certain."""
 
 
 class Build:
@@ -77,6 +83,7 @@ class Build:
             "spawned": self.spawned,
             PLUGGED: self.plugged,
             "reschedule": self.reschedule,
+            "fail": self.fail,
         }
 
     def begin(self, batch: Sequence[Work]) -> None:
@@ -87,7 +94,7 @@ class Build:
             return
         for work, ports in self._prepared(batch):
             if isinstance(ports, NetworkError):
-                self._fail(work, str(ports))
+                _end(work, str(ports))
             elif ports:
                 server_ports.keep(work, ports)
                 work.advance("schedule")
@@ -102,7 +109,6 @@ class Build:
         return list(zip(batch, outcomes, strict=True))
 
     def schedule(self, batch: Sequence[Work]) -> None:
-        self._drop_old_claims(batch)
         for work, decision in zip(batch, self._placer.place(batch), strict=True):
             if isinstance(decision, NoHost):
                 self._no_host(work, decision)
@@ -121,16 +127,6 @@ class Build:
             }
             work.advance("agree")
 
-    def _drop_old_claims(self, batch: Sequence[Work]) -> None:
-        """What somebody claimed who came to no checkpoint would be in the server's own way."""
-        doubtful = [
-            work for work in batch if (work.operation.resumed or work.operation.tries) and work.holds()
-        ]
-        if doubtful:
-            self._placer.release(doubtful)
-            for work in doubtful:
-                work.operation.resumed = False
-
     def agree(self, batch: Sequence[Work]) -> None:
         """Members of server groups go nowhere before their group has agreed."""
         refused = groups.refused(self._database, batch)
@@ -144,7 +140,7 @@ class Build:
     def _no_host(self, work: Work, refusal: NoHost) -> None:
         waited = utcnow() - work.operation.created_at
         if refusal.hopeless or waited >= timedelta(seconds=self._pending_timeout):
-            self._fail(work, _with_last_failure(work, refusal.sentence))
+            _end(work, _with_last_failure(work, refusal.sentence))
             return
         work.changes |= {"task_state": TaskState.PENDING.value}
         work.wait("schedule", _PENDING_LOOK_SECONDS)
@@ -263,46 +259,54 @@ class Build:
         _give_up_here(work, step, "failed", error)
         failures = [one for one in work.data[traces.ATTEMPTS] if one["outcome"] == "failed"]
         if not allowed or len(failures) >= self._max_attempts:
-            work.data["last_error"] = error
+            work.data[_LAST_ERROR] = error
         work.advance("reschedule")
 
     def reschedule(self, batch: Sequence[Work]) -> None:
-        """Leave the host that failed: its ports are unbound and kept, its claim is dropped."""
-        batch = [work for work in batch if work.holds()]
-        self._placer.release(batch)
+        """Leave the host that failed: its ports are unbound and kept, its claim stays until the next one."""
         self._agents.leave(batch)
         for work in batch:
-            server_ports.keep(work, self._network.unbind(work.server["uuid"], server_ports.of(work)))
+            placed, ports = work.data["placed"], server_ports.of(work)
+            server_ports.keep(work, self._network.unbind(ports, placed["host"], placed["node_uuid"]))
             work.changes |= {"host": None, "node": None, "node_uuid": None, "addresses": {}}
             work.writes.append(partial(_leave_group, work.server["id"]))
             work.operation.attempt += 1
             work.data.pop(delegation.DELEGATED, None)
-            error = work.data.pop("last_error", None)
-            if error is not None:
-                self._fail(work, error)
+            if _LAST_ERROR in work.data:
+                work.advance("fail")
                 continue
             work.changes["task_state"] = TaskState.SCHEDULING.value
             work.advance("schedule")
+
+    def fail(self, batch: Sequence[Work]) -> None:
+        """Let go of everything. Nothing is claimed after this, so it may as well be done twice, or late."""
+        self._placer.release(batch)
+        self._network.release([server_ports.holding(work) for work in batch])
+        for work in batch:
+            error = work.data.pop(_LAST_ERROR)
+            server_ports.keep(work, [])
+            work.changes |= {
+                "vm_state": VmState.ERROR.value,
+                "task_state": None,
+                "fault": fault(error),
+                "addresses": {},
+            }
+            work.fail(error)
 
     def give_up(self, work: Work, error: str) -> None:
         """What the server holds is left for a delete: it may be just that which can't be reached."""
         work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
         work.fail(error)
 
-    def _fail(self, work: Work, error: str) -> None:
-        self._network.release([server_ports.holding(work)])
-        server_ports.keep(work, [])
-        work.changes |= {
-            "vm_state": VmState.ERROR.value,
-            "task_state": None,
-            "fault": fault(error),
-            "addresses": {},
-        }
-        work.fail(error)
-
     def _note(self, work: Work, event: str, error: str | None = None) -> None:
         host = work.data["placed"]["host"]
         work.write_together(actions.add_events, Event(work.operation.action_id, event, host, error))
+
+
+def _end(work: Work, error: str) -> None:
+    """No host will be tried any more."""
+    work.data[_LAST_ERROR] = error
+    work.advance("fail")
 
 
 def _spawn_payload(work: Work) -> dict[str, Any]:

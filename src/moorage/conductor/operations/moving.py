@@ -103,9 +103,11 @@ class Moving:
 
     def schedule(self, batch: Sequence[Work]) -> None:
         """What somebody claimed who came to no checkpoint is given back before it is decided again."""
-        batch = self._movable([work for work in batch if work.holds()])
-        for work in batch:
-            self._tools.both_ends.give_back(work.server, Move.of(work).migration_uuid)
+        batch = [
+            work
+            for work in self._movable(batch)
+            if self._tools.both_ends.give_back(work, Move.of(work).migration_uuid)
+        ]
         for work, decision in zip(batch, self._tools.placer.place_moves(batch), strict=True):
             if isinstance(decision, Disputed):
                 work.wait("schedule", _DISPUTE_SECONDS)
@@ -260,9 +262,10 @@ class Moving:
 
     def retreat(self, batch: Sequence[Work]) -> None:
         """Everything is the source's again."""
-        for work in filter(Work.holds, batch):
+        for work in batch:
             move = Move.of(work)
-            self._tools.both_ends.give_back(work.server, move.migration_uuid)
+            if not self._tools.both_ends.give_back(work, move.migration_uuid):
+                continue
             self.bind_to(work, move.source.host, cell_of(work))
             stay = partial(stay_in_group, work.server["id"], move.source.node_uuid)
             work.writes.append(stay)

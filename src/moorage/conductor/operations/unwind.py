@@ -35,7 +35,8 @@ class Unwind(Moving):
         for work in filter(Work.holds, batch):
             move = Move.of(work)
             if work.server["host"] == move.source.host:
-                self._tools.both_ends.give_back(work.server, move.migration_uuid)
+                if not self._tools.both_ends.give_back(work, move.migration_uuid):
+                    continue
             else:
                 self._tools.both_ends.let_go(move.migration_uuid)
             state = states.get(work.server["node_uuid"])

@@ -1,0 +1,74 @@
+"""A conductor stalls before any of its calls to Placement, its successor ends the move, then it wakes up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from moorage.db.tables.compute import operations
+from tests.functional.conductor.conftest import Yard
+from tests.functional.conductor.harbour import Harbour
+from tests.functional.conductor.stall import Stall, lose_leases
+
+_MOST_CALLS = 40
+_LATE = "conductor-0"
+
+
+class Quay(Harbour):
+    """Its one conductor has one thread, which may stall."""
+
+    def __init__(self, cloud: Yard, directory: Path) -> None:
+        super().__init__(cloud, directory)
+        self.stall = Stall()
+        self.runner = cloud.cloud._conductor.runner
+        cloud.asked._inner = self.stall.watch(cloud.asked._inner)
+
+    def end_the_move(self) -> None:
+        """As a successor does; agents answer meanwhile."""
+        lose_leases(self.runner, self.cloud.placement.database)
+        until = time.monotonic() + 20
+        while self._unfinished():
+            assert time.monotonic() < until, "the successor does not come to an end"
+            if not self.runner.run_once("successor"):
+                time.sleep(0.01)
+
+    def _unfinished(self) -> bool:
+        query = sa.select(operations.c.id).where(operations.c.finished_at.is_(None)).limit(1)
+        with self.cloud.placement.database.read() as connection:
+            return connection.execute(query).first() is not None
+
+
+@pytest.fixture
+def quay(sqlite_url: str, tmp_path: Path) -> Iterator[Quay]:
+    yard = Yard(sqlite_url, tmp_path / "agents", 3, **{"fake.vcpus": 8, "conductor.threads": 1})
+    yield Quay(yard, tmp_path)
+    yard.stop()
+
+
+@pytest.mark.parametrize(
+    ("metadata", "asked", "calls"),
+    [
+        ({}, {"os-migrateLive": {"host": None, "block_migration": "auto"}}, 5),
+        ({"fake:take_over": "fail"}, {"migrate": None}, 6),
+    ],
+    ids=["it arrives", "it goes back"],
+)
+def test_who_wakes_up_late_changes_nothing(
+    quay: Quay, metadata: dict[str, str], asked: dict[str, Any], calls: int
+) -> None:
+    uuid = quay.running(metadata=metadata)
+    for number in count(1):
+        assert number < _MOST_CALLS
+        quay.stall.come(number, quay.end_the_move, _LATE)
+        quay.act(uuid, asked)
+        quay.settled(uuid, "ACTIVE")
+        quay.only_on(uuid, quay.host_of(uuid))
+        if not quay.stall.came:
+            assert number > calls
+            return
