@@ -12,6 +12,7 @@ from moorage.bus.contract import ConductorSide
 from moorage.bus.notifications import Notifications, Silence
 from moorage.compute import interfaces
 from moorage.compute.known_aggregates import KnownAggregates
+from moorage.conductor import server_ports
 from moorage.conductor.agents import Agents
 from moorage.conductor.both_ends import BothEnds
 from moorage.conductor.deciding import Decider
@@ -104,6 +105,7 @@ class ConductorService:
         notifications: Notifications | None = None,
     ) -> None:
         self._bus = bus
+        self._network = network
         self._notifications = notifications or Silence()
         aggregates, zone = KnownAggregates(database), settings.default_zone
         hosts = Hosts(database, aggregates, down_after=settings.service_down_time, default_zone=zone)
@@ -199,8 +201,8 @@ class ConductorService:
         self._notifications.close()
 
     def _undo(self, fenced: Sequence[Work]) -> None:
-        """A build was cancelled under us: what this step has just claimed must go."""
-        builds = [work for work in fenced if work.operation.kind == "build"]
-        if builds:
-            LOG.info("%d builds were cancelled while we were at them", len(builds))
-            self._placer.release(builds)
+        """Their servers are nowhere, or are to go: what we just got for them must go, too."""
+        if fenced:
+            LOG.info("%d operations were ended while we were at them", len(fenced))
+            self._placer.release(fenced)
+            self._network.release([server_ports.holding(work) for work in fenced])

@@ -61,10 +61,10 @@ class _Watched:
 
 
 def lose_leases(runner: Runner, database: Database) -> None:
-    """As time does to who stalls, only quicker: nobody has a lease any more, and all is due."""
+    """As time does to who stalls, only quicker: nobody has a lease any more."""
     past = utcnow() - timedelta(seconds=1)
     for lease in runner._leases._held.values():
         lease.until = past
     with database.write() as connection:
-        unfinished = operations.c.finished_at.is_(None)
-        connection.execute(sa.update(operations).where(unfinished).values(leased_until=past))
+        leased = operations.c.leased_until.is_not(None)
+        connection.execute(sa.update(operations).where(leased).values(leased_until=past))

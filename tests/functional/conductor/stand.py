@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,13 +12,15 @@ from moorage.bus.contract import Heartbeat, NodeFacts, Task
 from moorage.bus.local import LocalBus
 from moorage.cli import settings
 from moorage.compute.known_aggregates import KnownAggregates
+from moorage.compute.states import TaskState
 from moorage.conductor import ledger
 from moorage.conductor.inbox import Inbox
 from moorage.conductor.service import ConductorService, Settings
 from moorage.core import uuids
+from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.database import Database
-from moorage.db.tables.compute import addresses, operations, servers, traces
+from moorage.db.tables.compute import addresses, operations, servers, services, traces
 from moorage.db.tables.placement import consumers
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.placement.client.contract import ConsumerClaim, PlacementRefusedError, ReportedProvider
@@ -67,10 +70,10 @@ class Stand:
         self.runner = conductor.runner
         self.work = self.runner.run_once
         self.nodes = [self._add_node(number) for number in range(2)]
-        facts = [NodeFacts(uuid, f"node-{uuid}", "fake") for uuid in self.nodes]
-        aggregates = KnownAggregates(self.database)
-        inbox = Inbox(self.database, aggregates, lambda: None, lambda _host, _tasks: None)
-        inbox.on_heartbeat(Heartbeat(HOST, 1, nodes=facts))
+        self._inbox = Inbox(
+            self.database, KnownAggregates(self.database), lambda: None, lambda _host, _tasks: None
+        )
+        self._show_host()
         self.uuid = uuids.generate()
         self.server_id = self._add_server()
 
@@ -85,8 +88,20 @@ class Stand:
             for table in (traces, operations, addresses, servers):
                 connection.execute(sa.delete(table))
         self.placement.release(holders)
+        self._show_host()
         self.uuid = uuids.generate()
         self.server_id = self._add_server()
+
+    def delete(self) -> None:
+        """As the API does; the host is down, so nobody waits for it."""
+
+        def write(connection: sa.Connection) -> None:
+            connection.execute(sa.update(services).values(seen_at=utcnow() - timedelta(hours=1)))
+            connection.execute(sa.update(servers).values(task_state=TaskState.DELETING.value))
+            ledger.cancel(connection, self.server_id)
+            ledger.enqueue(connection, self.server_id, "delete", {})
+
+        self.database.transact(write)
 
     def claim_elsewhere(self) -> None:
         """What a conductor does that is not at its checkpoint yet."""
@@ -122,6 +137,10 @@ class Stand:
 
     def held(self) -> set[str]:
         return set(self.placement.allocations(self.uuid)[0])
+
+    def _show_host(self) -> None:
+        facts = [NodeFacts(uuid, f"node-{uuid}", "fake") for uuid in self.nodes]
+        self._inbox.on_heartbeat(Heartbeat(HOST, 1, nodes=facts))
 
     def _add_node(self, number: int) -> str:
         uuid = uuids.generate()

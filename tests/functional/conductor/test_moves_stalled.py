@@ -15,6 +15,7 @@ from moorage.db.tables.compute import operations
 from tests.functional.conductor.conftest import Yard
 from tests.functional.conductor.harbour import Harbour
 from tests.functional.conductor.stall import Stall, lose_leases
+from tests.support.processes import wait_until
 
 _MOST_CALLS = 40
 _LATE = "conductor-0"
@@ -38,6 +39,11 @@ class Quay(Harbour):
             if not self.runner.run_once("successor"):
                 time.sleep(0.01)
 
+    def await_late(self) -> None:
+        """Until the one that stalled has done all that it had in mind."""
+        self.cloud.await_rest()
+        wait_until(lambda: not self.runner._leases._held, "the conductor to be done", 20)
+
     def _unfinished(self) -> bool:
         query = sa.select(operations.c.id).where(operations.c.finished_at.is_(None)).limit(1)
         with self.cloud.placement.database.read() as connection:
@@ -51,10 +57,13 @@ def quay(sqlite_url: str, tmp_path: Path) -> Iterator[Quay]:
     yard.stop()
 
 
+LIVE = {"os-migrateLive": {"host": None, "block_migration": "auto"}}
+
+
 @pytest.mark.parametrize(
     ("metadata", "asked", "calls"),
     [
-        ({}, {"os-migrateLive": {"host": None, "block_migration": "auto"}}, 5),
+        ({}, LIVE, 5),
         ({"fake:take_over": "fail"}, {"migrate": None}, 6),
     ],
     ids=["it arrives", "it goes back"],
@@ -67,8 +76,27 @@ def test_who_wakes_up_late_changes_nothing(
         assert number < _MOST_CALLS
         quay.stall.come(number, quay.end_the_move, _LATE)
         quay.act(uuid, asked)
+        quay.await_late()
         quay.settled(uuid, "ACTIVE")
         quay.only_on(uuid, quay.host_of(uuid))
         if not quay.stall.came:
             assert number > calls
             return
+
+
+def test_a_server_that_is_deleted_meanwhile_leaves_nothing(quay: Quay) -> None:
+    for number in count(1):
+        assert number < _MOST_CALLS
+        uuid = quay.running()
+
+        def delete(uuid: str = uuid) -> None:
+            quay.cloud.delete(uuid)
+            quay.end_the_move()
+
+        quay.stall.come(number, delete, _LATE)
+        quay.act(uuid, LIVE)
+        quay.await_late()
+        if not quay.stall.came:
+            assert number > 5
+            return
+        quay.nothing_left(uuid)

@@ -115,6 +115,12 @@ def test_who_saw_no_room_takes_nothing_from_who_found_some(stand: Stand, stall: 
     assert outcomes[-1] == VmState.ERROR.value  # once that is written down, room comes too late
 
 
+def test_a_server_that_is_deleted_meanwhile_leaves_nothing(stand: Stand, stall: Stall) -> None:
+    for number in stall_everywhere(stand, stall, nothing_special, between=Stand.delete):
+        assert stand.server().deleted_at is not None, number
+        assert stand.held() == stand.addresses() == set(), number
+
+
 def test_a_build_that_fails_leaves_nothing(stand: Stand, stall: Stall) -> None:
     for number in stall_everywhere(stand, stall, a_host_failed_for_good):
         assert stand.server().vm_state == VmState.ERROR.value, number
