@@ -22,6 +22,8 @@ from moorage.db.probe import Probe, as_text
 from moorage.db.tables.compute import operations, servers
 
 FIRST_STEP = "begin"
+GIVE_BACK = "give_back"
+"""The kind of operation that lets go of what came too late."""
 _DELETING = "deleting"
 
 
@@ -339,10 +341,20 @@ def forget_leases(connection: Connection) -> None:
     connection.execute(sa.update(operations).where(under_way).values(due_at=utcnow()))
 
 
-def pointless(connection: Connection, ids: Sequence[int]) -> set[int]:
-    """Which of these are at an end, with servers that are nowhere or are to go, and so need nothing more."""
+def come_late(connection: Connection, owner: str, ids: Sequence[int]) -> None:
+    """These were taken from this conductor, or ended, and nothing of them is under way any more.
+
+    If a server is nowhere or gone, what was done for it since then has to be given back. A delete that
+    waits for our lease does that itself; all else that goes on with a server has seen what it holds.
+    """
+    waited_for = sa.and_(
+        servers.c.task_state == _DELETING,
+        servers.c.deleted_at.is_(None),
+        operations.c.lease == owner,
+        operations.c.leased_until > utcnow(),
+    )
     query = (
-        sa.select(operations.c.id)
+        sa.select(operations.c.server_id)
         .join_from(operations, servers, operations.c.server_id == servers.c.id)
         .where(
             among(connection, operations.c.id, ids),
@@ -352,13 +364,17 @@ def pointless(connection: Connection, ids: Sequence[int]) -> set[int]:
                 servers.c.task_state == _DELETING,
                 servers.c.deleted_at.is_not(None),
             ),
+            ~sa.func.coalesce(waited_for, False),
         )
+        .distinct()
     )
-    return set(connection.execute(query).scalars())
+    for server_id in connection.execute(query).scalars().all():
+        enqueue(connection, server_id, GIVE_BACK, {})
+    let_go(connection, owner, ids)
 
 
 def let_go(connection: Connection, owner: str, ids: Sequence[int]) -> None:
-    """Give back the leases of operations that were cancelled under us, once nothing of them is under way."""
+    """Give back the leases of operations that were ended under us."""
     connection.execute(
         sa.update(operations)
         .where(among(connection, operations.c.id, ids), operations.c.lease == owner)

@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 from moorage.conductor.both_ends import BothEnds, Held
 from moorage.conductor.deciding import Decider, Leaving, NoHost, Pass, Seat
 from moorage.conductor.hosts import Hosts
+from moorage.conductor.leases import Lease
 from moorage.conductor.move import Move
 from moorage.conductor.work import Work
 from moorage.db.tables.compute import traces
@@ -37,6 +38,8 @@ DECISION_SECONDS = Histogram(
 _MOST_ROUNDS = 5
 """In each round somebody gets what all of them wanted, so few are left for the last."""
 
+_DROPPED = "dropped"
+"""The highest generation at which a claim of this server was dropped, for want of room for another one."""
 BINDS_PORTS = "binds_ports"
 Placed = dict[str, Any]
 """Where a server goes: host, node, node_uuid, zone, cell, and which providers serve it."""
@@ -103,14 +106,17 @@ class Placer:
         return seats
 
     def _place(self, batch: Sequence[Work], seats: list[Seat]) -> list[Placed | NoHost | Disputed]:
-        """Whose lease holds now has seen what the server holds before any successor could change it."""
-        for work, seat in zip(batch, seats, strict=True):
-            seat.disputed = not work.holds()
-        self._fill([seat for seat in seats if not seat.disputed])
+        if not batch:
+            return []
+        lease = batch[0].lease  # all of a batch have the same
+        self._fill(seats, lease)
         in_own_way = [n for n, seat in enumerate(seats) if seat.refusal is not None and _boots_again(seat)]
         for number in in_own_way:
-            seats[number] = self._without_claim(seats[number])
-        self._fill([seats[number] for number in in_own_way if not seats[number].disputed])
+            seats[number] = self._without_claim(batch[number], seats[number])
+        self._fill([seats[number] for number in in_own_way if not seats[number].disputed], lease)
+        for work, seat in zip(batch, seats, strict=True):
+            if _DROPPED in work.data and seat.host is not None and seat.generation is None:
+                self._outgrow(seat, work.data[_DROPPED])
         outcomes: list[Placed | NoHost | Disputed] = []
         for work, seat in zip(batch, seats, strict=True):
             if seat.disputed:
@@ -121,14 +127,22 @@ class Placer:
             outcomes.append(seat.refusal or _placed(seat))
         return outcomes
 
-    def _without_claim(self, seat: Seat) -> Seat:
+    def _without_claim(self, work: Work, seat: Seat) -> Seat:
         """The claim that it has from before may be just what leaves no room for it."""
-        (refusal,) = self._placement.claim([_claim_of(seat, {})])
         again = Seat(seat.server, seat.tried_nodes, full_cells=seat.full_cells)
-        again.disputed = refusal is not None
+        again.disputed = not work.holds() or self._placement.claim([_claim_of(seat, {})]) != [None]
+        work.data[_DROPPED] = max(seat.generation or 0, work.data.get(_DROPPED, 0))
         return again
 
-    def _fill(self, seats: Sequence[Seat]) -> None:
+    def _outgrow(self, seat: Seat, dropped: int) -> None:
+        """Repeat a claim that began anew, until somebody late can't have its generation in hand."""
+        for generation in range(1, dropped + 1):
+            seat.generation = generation
+            seat.disputed = self._placement.claim([_claim_of(seat, seat.choices[0].allocations)]) != [None]
+            if seat.disputed:
+                return
+
+    def _fill(self, seats: Sequence[Seat], lease: Lease) -> None:
         """Decide and claim until each has its host, or its refusal."""
         left = list(seats)
         for _ in range(_MOST_ROUNDS):
@@ -136,14 +150,21 @@ class Placer:
                 return
             with DECISION_SECONDS.time():
                 this = self._decider.decide(left)
-            left = self._claim([seat for seat in left if seat.refusal is None], this)
+            left = self._claim([seat for seat in left if seat.refusal is None], this, lease)
         for seat in left:
             self._decider.none_left(seat, this)
 
-    def _claim(self, seats: Sequence[Seat], this: Pass) -> list[Seat]:
-        """Claim the first choice of each; whoever is refused goes on to its next. Those who lost them all."""
+    def _claim(self, seats: Sequence[Seat], this: Pass, lease: Lease) -> list[Seat]:
+        """Claim the first choice of each; whoever is refused goes on to its next. Those who lost them all.
+
+        Who has the lease here has seen what each server holds before any successor could change it.
+        """
         lost: list[Seat] = []
         while seats:
+            if not lease.holds():
+                for seat in seats:
+                    seat.disputed = True
+                break
             refused: list[Seat] = []
             for seat, refusal in zip(seats, self._submit(seats), strict=True):
                 if refusal is None:

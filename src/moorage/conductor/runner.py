@@ -66,7 +66,6 @@ class Runner:
         self,
         database: Database,
         kinds: Mapping[str, Kind],
-        undo: Step,
         notices: Notices,
         *,
         threads: int = 2,
@@ -77,7 +76,6 @@ class Runner:
         self._notices = notices
         self._kinds = kinds
         self._steps = {name: kind.steps() for name, kind in kinds.items()}
-        self._undo = undo
         self._batch = batch
         self._lease_seconds = lease_seconds
         self._leases = Leases(database, lease_seconds)
@@ -186,12 +184,15 @@ class Runner:
         work.try_again(step, min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2**work.operation.tries))
 
     def _keep(self, lease: Lease, works: Sequence[Work]) -> list[Work]:
-        """Write down what the steps decided; what goes on at once."""
+        """Write down what the steps decided, for those that are still ours; what goes on at once."""
         now, owner = utcnow(), lease.owner
         lease_end = now + timedelta(seconds=self._lease_seconds)
 
         def write(connection: sa.Connection) -> set[int]:
-            mine = ledger.still_mine(connection, owner, [work.operation.id for work in works])
+            ids = [work.operation.id for work in works]
+            mine = ledger.still_mine(connection, owner, ids)
+            if len(mine) < len(ids):
+                ledger.come_late(connection, owner, [each for each in ids if each not in mine])
             kept = [work for work in works if work.operation.id in mine]
             _write(connection, kept, now)
             going_on = [work for work in kept if work.outcome is None]
@@ -220,7 +221,9 @@ class Runner:
 
         mine = self._database.transact(write)
         lease.until = lease_end
-        self._undo_fenced(owner, [work for work in works if work.operation.id not in mine])
+        if len(mine) < len(works):
+            FENCED.inc(len(works) - len(mine))
+            LOG.info("%d operations were taken or ended while we were at them", len(works) - len(mine))
         kept = [work for work in works if work.operation.id in mine]
         for work in kept:
             if work.outcome is not None:
@@ -228,20 +231,6 @@ class Runner:
                 self._notices.ended(work)
             work.kept()
         return [work for work in kept if work.outcome is None and work.due_at is None]
-
-    def _undo_fenced(self, owner: str, fenced: Sequence[Work]) -> None:
-        """What was done outside for an operation that is at an end must not stay.
-
-        Where another conductor goes on with it, what is outside is that one's business by now.
-        """
-        if not fenced:
-            return
-        FENCED.inc(len(fenced))
-        ids = [work.operation.id for work in fenced]
-        with self._database.read() as connection:
-            pointless = ledger.pointless(connection, ids)
-        self._undo([work for work in fenced if work.operation.id in pointless])
-        self._database.transact(lambda connection: ledger.let_go(connection, owner, ids))
 
 
 def _write(connection: sa.Connection, works: Sequence[Work], now: datetime) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from oslo_config import cfg
@@ -12,7 +11,7 @@ from moorage.bus.contract import ConductorSide
 from moorage.bus.notifications import Notifications, Silence
 from moorage.compute import interfaces
 from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import server_ports
+from moorage.conductor import ledger
 from moorage.conductor.agents import Agents
 from moorage.conductor.both_ends import BothEnds
 from moorage.conductor.deciding import Decider
@@ -28,6 +27,7 @@ from moorage.conductor.operations.confirm_resize import ConfirmResize
 from moorage.conductor.operations.delete import Delete
 from moorage.conductor.operations.detach_interface import DetachInterface
 from moorage.conductor.operations.evacuate import Evacuate
+from moorage.conductor.operations.give_back import GiveBack
 from moorage.conductor.operations.live_migrate import LiveMigrate
 from moorage.conductor.operations.moving import Tools
 from moorage.conductor.operations.plugging_tools import PluggingTools
@@ -45,7 +45,6 @@ from moorage.conductor.presence import Presence
 from moorage.conductor.refreshing import Refreshing
 from moorage.conductor.runner import Kind, Runner
 from moorage.conductor.vigil import Vigil
-from moorage.conductor.work import Work
 from moorage.db.database import Database
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
@@ -105,7 +104,6 @@ class ConductorService:
         notifications: Notifications | None = None,
     ) -> None:
         self._bus = bus
-        self._network = network
         self._notifications = notifications or Silence()
         aggregates, zone = KnownAggregates(database), settings.default_zone
         hosts = Hosts(database, aggregates, down_after=settings.service_down_time, default_zone=zone)
@@ -116,7 +114,6 @@ class ConductorService:
         self.runner = Runner(
             database,
             kinds,
-            self._undo,
             Notices(self._notifications),
             threads=settings.threads,
             batch=settings.batch,
@@ -168,6 +165,7 @@ class ConductorService:
         return {
             "build": build,
             "delete": Delete(database, agents, hosts, network, placement, self._duties),
+            ledger.GIVE_BACK: GiveBack(network, placement),
             "rebuild": Rebuild(agents, hosts, Fitness(hosts, placement)),
             "cold_move": ColdMove(tools),
             "confirm_resize": ConfirmResize(tools),
@@ -199,10 +197,3 @@ class ConductorService:
         self.runner.stop()
         self._bus.close()
         self._notifications.close()
-
-    def _undo(self, fenced: Sequence[Work]) -> None:
-        """Their servers are nowhere, or are to go: what we just got for them must go, too."""
-        if fenced:
-            LOG.info("%d operations were ended while we were at them", len(fenced))
-            self._placer.release(fenced)
-            self._network.release([server_ports.holding(work) for work in fenced])

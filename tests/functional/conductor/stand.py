@@ -119,9 +119,13 @@ class Stand:
         with self.database.write() as connection:
             connection.execute(sa.update(operations).values(values))
 
-    def operation(self) -> sa.Row[Any]:
+    def operations(self) -> list[sa.Row[Any]]:
         with self.database.read() as connection:
-            return connection.execute(sa.select(operations)).one()
+            return list(connection.execute(sa.select(operations).order_by(operations.c.id)))
+
+    def operation(self) -> sa.Row[Any]:
+        (only,) = self.operations()
+        return only
 
     def server(self) -> sa.Row[Any]:
         with self.database.read() as connection:

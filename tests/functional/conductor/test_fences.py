@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
 import pytest
@@ -12,6 +12,7 @@ from moorage.bus.contract import DISCARD
 from moorage.conductor import leases, ledger
 from moorage.core.clock import utcnow
 from moorage.db.tables.compute import services
+from moorage.placement.client.contract import PlacementUnavailableError
 from tests.functional.conductor.stand import Stand
 
 
@@ -44,6 +45,8 @@ def test_who_comes_too_late_takes_back_what_it_claimed(stand: Stand) -> None:
     over = {"lease": None, "leased_until": None, "finished_at": utcnow(), "outcome": "failed"}
     stand.placement.after_claim = lambda: stand.set_operation(**over)
     stand.work("late")
+    assert stand.held() != set()
+    stand.work("whoever comes first")
     assert stand.held() == set()
 
 
@@ -67,8 +70,37 @@ def test_who_was_cancelled_takes_back_what_it_claimed(stand: Stand) -> None:
         lambda connection: ledger.cancel(connection, stand.server_id)
     )
     stand.work("late")
+    assert {operation.lease for operation in stand.operations()} == {None}
+    stand.work("whoever comes first")
     assert stand.held() == set()
-    assert stand.operation().lease is None
+
+
+def test_what_came_too_late_is_given_back_once_placement_answers(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand.placement.after_claim = lambda: stand.database.transact(
+        lambda connection: ledger.cancel(connection, stand.server_id)
+    )
+    stand.work("late")
+
+    def away(uuids: Sequence[str]) -> None:
+        raise PlacementUnavailableError("it is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(stand.placement, "release", away)
+        stand.work("one")
+    assert stand.held() != set()
+    stand.set_operation(due_at=utcnow())
+    stand.work("another one")
+    assert stand.held() == set()
+
+
+def test_a_delete_that_waits_for_a_lease_gives_back_itself(stand: Stand) -> None:
+    stand.placement.after_claim = stand.delete
+    stand.work("one")
+    assert [operation.kind for operation in stand.operations()] == ["build", "delete"]
+    stand.work("one")
+    assert stand.held() == set()
 
 
 def test_a_claim_in_dispute_is_only_replaced_under_a_new_lease(stand: Stand) -> None:
