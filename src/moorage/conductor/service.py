@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, field
 
 from oslo_config import cfg
@@ -50,8 +49,6 @@ from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler import options as scheduler_options
 from moorage.scheduler.settings import Settings as SchedulerSettings
-
-LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
