@@ -246,7 +246,7 @@ class Network(Protocol):
         """
 
     def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
-        """Undo phase 2 at this host, as which a driver may have named the node: another one will be tried.
+        """Undo phase 2 at this host, or at the node, if a driver bound them there: another one will be tried.
 
         What is bound elsewhere by now stays so: whoever asks may be late.
         """
