@@ -5,9 +5,8 @@ PYTHON ?= python3
 VENV ?= .venv
 DATA ?= data
 ARGS ?=
-# For two cores, since many tests wait; files kept whole, because a file's tests may share a server. In the order
-# of their names the long ones come first, so no core is left with one of them at the end.
-PYTEST ?= $(VENV)/bin/pytest -n 3 --dist loadfile --no-loadscope-reorder
+# Two cores, files kept whole: a file's tests may share a server.
+PYTEST ?= $(VENV)/bin/pytest -n 2 --dist loadfile
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check

@@ -211,10 +211,7 @@ class NeutronNetwork:
         ]
 
     def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
-        found = self._ports_of([holding.server_uuid for holding in holdings if holding.ports])
-        listed = {port["id"] for ports in found.values() for port in ports}
-        if any(record.id not in listed for holding in holdings for record in holding.ports):
-            self._require_sight()
+        found = self._known_ports_of([holding for holding in holdings if holding.ports])
         floating = self._floating([port["id"] for ports in found.values() for port in ports])
         return [self._seen(holding, found[holding.server_uuid], floating) for holding in holdings]
 
@@ -307,7 +304,7 @@ class NeutronNetwork:
     # ------------------------------------------------------------ the end
 
     def release(self, holdings: Sequence[Holding]) -> None:
-        found = self._ports_of([holding.server_uuid for holding in holdings])
+        found = self._known_ports_of(holdings)
         for outcome in self._each(
             holdings, lambda holding: self._let_go(holding, found[holding.server_uuid])
         ):
@@ -337,6 +334,19 @@ class NeutronNetwork:
         self._link.update("ports", port["id"], neutron_ports.given_back(port, record))
 
     # ------------------------------------------------------------ what Neutron has
+
+    def _known_ports_of(self, holdings: Sequence[Holding]) -> dict[str, list[Json]]:
+        """As `_ports_of`; if one that we know of is missing, only after we made sure that we would see it.
+
+        A Neutron that has just started may take us for somebody else in its first answers.
+        """
+        servers = [holding.server_uuid for holding in holdings]
+        found = self._ports_of(servers)
+        listed = {port["id"] for ports in found.values() for port in ports}
+        if all(record.id in listed for holding in holdings for record in holding.ports):
+            return found
+        self._require_sight()
+        return self._ports_of(servers)
 
     def _ports_of(self, server_uuids: Sequence[str]) -> dict[str, list[Json]]:
         """By server; in an order that stays."""

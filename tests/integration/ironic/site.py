@@ -126,7 +126,7 @@ class Site:
 
         def free(node: str) -> bool:
             found = self.cloud.get_placement(f"/resource_providers/{node}/inventories")["inventories"]
-            return all(unit["reserved"] == 0 for unit in found.values())
+            return bool(found) and all(unit["reserved"] == 0 for unit in found.values())
 
         for node in nodes:
             wait_until(partial(free, node), "the node to be free", 60)

@@ -109,6 +109,7 @@ def test_the_peer_of_a_host_that_died_goes_on_with_its_servers(site: Site) -> No
     nodes = {server: one["OS-EXT-SRV-ATTR:hypervisor_hostname"] for server, one in shown.items()}
     victim = hosts[servers[0]]
     heir = "a-2" if victim == "a-1" else "a-1"
+    shared = site.owned_by(victim)
     before = site.cloud.get_placement(f"/allocations/{servers[0]}")["allocations"]
     site.cloud.agents[victim].kill()
     wait_until(lambda: site.owned_by(heir) == of_group(site, "a"), "the peer to take over", 60)
@@ -126,6 +127,7 @@ def test_the_peer_of_a_host_that_died_goes_on_with_its_servers(site: Site) -> No
     site.act(servers[0], "reboot", {"type": "HARD"})
     assert site.wait(servers[0], "ACTIVE")["OS-EXT-SRV-ATTR:host"] == heir
     site.delete(*servers)
+    wait_until(lambda: site.owned_by(victim) == shared, "the freed nodes to be shared as before", 60)
     site.wait_until_free(*nodes.values())
     site.cloud.agents["b-1"].start()
     wait_until(lambda: site.owned_by("b-1") == of_group(site, "b"), "the other group to be back", 30)

@@ -1,13 +1,14 @@
-"""A build leaves a host that failed it: its ports go with it, unless they are bound elsewhere by now."""
+"""Ports are let go of: by a build that leaves a host that failed it, and for good."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from moorage.core import uuids
-from moorage.network.contract import Binding, Order, PortRecord
+from moorage.network.contract import Binding, Holding, NetworkDeniedError, Order, PortRecord
 from moorage.network.neutron import NeutronNetwork
 from tests.support import stage_neutron
 from tests.support.stage_neutron import StageNeutron
@@ -49,3 +50,33 @@ def test_a_port_that_is_gone_is_no_trouble(network: NeutronNetwork, neutron: Sta
     ports = bound_to(network, "host-1")
     neutron.ports.clear()
     assert network.unbind(ports, "host-1", "node-1") == ports
+
+
+def test_what_can_not_be_seen_is_not_taken_for_gone(network: NeutronNetwork, neutron: StageNeutron) -> None:
+    ports = bound_to(network, "host-1")
+    holding = Holding(neutron.owned()[0]["device_id"], ports)
+    neutron.hides = True
+    with pytest.raises(NetworkDeniedError):
+        network.release([holding])
+    neutron.hides = False
+    network.release([holding])
+    assert neutron.owned() == []
+
+
+def test_who_is_not_known_at_first_asks_again(
+    network: NeutronNetwork, neutron: StageNeutron, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a Neutron that has just started."""
+    ports = bound_to(network, "host-1")
+    holding = Holding(neutron.owned()[0]["device_id"], ports)
+    neutron.hides = True
+    answer = neutron._answer
+
+    def hide_once(*asked: Any) -> Any:
+        answered = answer(*asked)
+        neutron.hides = False
+        return answered
+
+    monkeypatch.setattr(neutron, "_answer", hide_once)
+    network.release([holding])
+    assert neutron.owned() == []
