@@ -8,7 +8,6 @@ Placement, so there is no moment at which a host is promised to somebody else.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from moorage.conductor.work import Work
@@ -18,25 +17,25 @@ Allocations = Mapping[str, Mapping[str, int]]
 _MIGRATION = "MIGRATION"
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """What a consumer was seen to hold, and its generation then."""
-
-    allocations: Allocations
-    generation: int | None
-
-
 class BothEnds:
     def __init__(self, placement: PlacementClient) -> None:
         self._placement = placement
 
     def take(
-        self, server: Mapping[str, Any], migration_uuid: str, source: Held, wanted: Allocations
+        self,
+        server: Mapping[str, Any],
+        migration_uuid: str,
+        wanted: Allocations,
+        held: Allocations,
+        generation: int | None,
     ) -> PlacementRefusedError | None:
-        """Hand the source's allocations to the migration, and claim the destination's for the server."""
-        claims = [_claim(server, server["uuid"], wanted, source.generation)]
-        if source.allocations:
-            claims.append(_claim(server, migration_uuid, source.allocations, None, _MIGRATION))
+        """Hand the source's allocations to the migration, and claim the destination's for the server.
+
+        `held` and `generation` are what the server was seen to have at its source.
+        """
+        claims = [_claim(server, server["uuid"], wanted, generation)]
+        if held:
+            claims.append(_claim(server, migration_uuid, held, None, _MIGRATION))
         return self._placement.claim_together(claims)
 
     def give_back(self, work: Work, migration_uuid: str) -> bool:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from prometheus_client import Counter, Histogram
 from sqlalchemy.engine import Connection
 
-from moorage.conductor.both_ends import BothEnds, Held
+from moorage.conductor.both_ends import BothEnds
 from moorage.conductor.deciding import Decider, Leaving, NoHost, Pass, Seat
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.leases import Lease
@@ -185,9 +185,8 @@ class Placer:
         return [next(outcomes) if seat.leaving is None else self._move(seat, seat.leaving) for seat in seats]
 
     def _move(self, seat: Seat, leaving: Leaving) -> PlacementRefusedError | None:
-        source = Held(seat.held, seat.generation)
         wanted = seat.choices[0].allocations
-        return self._both_ends.take(seat.server, leaving.migration_uuid, source, wanted)
+        return self._both_ends.take(seat.server, leaving.migration_uuid, wanted, seat.held, seat.generation)
 
 
 def _take(seat: Seat, board: Board) -> None:

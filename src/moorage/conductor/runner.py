@@ -221,10 +221,10 @@ class Runner:
 
         mine = self._database.transact(write)
         lease.until = lease_end
-        if len(mine) < len(works):
-            FENCED.inc(len(works) - len(mine))
-            LOG.info("%d operations were taken or ended while we were at them", len(works) - len(mine))
         kept = [work for work in works if work.operation.id in mine]
+        if lost := len(works) - len(kept):
+            FENCED.inc(lost)
+            LOG.info("%d operations were taken or ended while we were at them", lost)
         for work in kept:
             if work.outcome is not None:
                 ENDED.labels(work.operation.kind, work.outcome).inc()

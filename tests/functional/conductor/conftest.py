@@ -101,13 +101,12 @@ class Yard:
 
     def await_rest(self) -> None:
         """Until no operation is left to do."""
+        wait_until(self.is_at_rest, "the ledger to be empty", 30)
 
-        def resting() -> bool:
-            query = sa.select(sa.func.count()).where(operations.c.finished_at.is_(None))
-            with self.placement.database.read() as connection:
-                return bool(connection.execute(query).scalar_one() == 0)
-
-        wait_until(resting, "the ledger to be empty", 30)
+    def is_at_rest(self) -> bool:
+        query = sa.select(sa.func.count()).where(operations.c.finished_at.is_(None))
+        with self.placement.database.read() as connection:
+            return bool(connection.execute(query).scalar_one() == 0)
 
     def holders(self) -> set[str]:
         """The consumers that hold anything in Placement."""

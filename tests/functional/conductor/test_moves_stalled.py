@@ -9,9 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
-from moorage.db.tables.compute import operations
 from tests.functional.conductor.conftest import Yard
 from tests.functional.conductor.harbour import Harbour
 from tests.functional.conductor.stall import Stall, lose_leases
@@ -34,7 +32,7 @@ class Quay(Harbour):
         """As a successor does; agents answer meanwhile."""
         lose_leases(self.runner, self.cloud.placement.database)
         until = time.monotonic() + 20
-        while self._unfinished():
+        while not self.cloud.is_at_rest():
             assert time.monotonic() < until, "the successor does not come to an end"
             if not self.runner.run_once("successor"):
                 time.sleep(0.01)
@@ -43,11 +41,6 @@ class Quay(Harbour):
         """Until the one that stalled has done all that it had in mind."""
         self.cloud.await_rest()
         wait_until(lambda: not self.runner._leases._held, "the conductor to be done", 20)
-
-    def _unfinished(self) -> bool:
-        query = sa.select(operations.c.id).where(operations.c.finished_at.is_(None)).limit(1)
-        with self.cloud.placement.database.read() as connection:
-            return connection.execute(query).first() is not None
 
 
 @pytest.fixture
