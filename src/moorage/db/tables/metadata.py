@@ -34,7 +34,10 @@ class Timestamp(sa.types.TypeDecorator[datetime]):
         return value if value is None else value.astimezone(UTC)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        return value.replace(tzinfo=UTC) if value is not None and value.tzinfo is None else value
+        """SQLite knows no time zones; PostgreSQL's answer is in that of the session."""
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class TransactionId(sa.types.UserDefinedType[int]):
