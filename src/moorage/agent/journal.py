@@ -17,6 +17,7 @@ from pathlib import Path
 import msgspec
 
 from moorage.bus.contract import DISCARD, RELEASE_PORTS, Result, Task
+from moorage.core import private
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS tasks (
@@ -68,7 +69,8 @@ class Journal:
     """Each method is one transaction, so that batches are cheap. Survives a power cut."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private.directory(path.parent, (path.name,))
+        private.database(path)
         self._lock = threading.Lock()
         self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", *_SCHEMA):

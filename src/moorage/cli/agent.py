@@ -20,12 +20,15 @@ from moorage.cli.agent_driver import Chosen
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
-from moorage.core import log
+from moorage.core import log, private
 from moorage.core.config import ConfigError
 from moorage.network.connect import connect_agent
 from moorage.placement.client.connect import connect
 
 LOG = logging.getLogger(__name__)
+
+_KEPT = ("journal.sqlite", "fake-servers.sqlite")
+"""What is in the state directory."""
 
 commands = Commands(help="Run the agent of one host.")
 
@@ -60,7 +63,7 @@ def run(
     require_placement(conf)
     directory = Path(conf.agent.state_directory)
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.directory(directory, _KEPT)
     except OSError as error:
         raise CommandError(f"can't use the state directory {directory}: {error}") from error
     signals: queue.SimpleQueue[int] = queue.SimpleQueue()

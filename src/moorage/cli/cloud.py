@@ -18,6 +18,7 @@ from moorage.compute.service import Settings as ComputeSettings
 from moorage.conductor import ledger
 from moorage.conductor.service import ConductorService
 from moorage.conductor.service import Settings as ConductorSettings
+from moorage.core import private
 from moorage.db.database import Database
 from moorage.drivers.fake import FakeDriver, FakeSettings
 from moorage.http.auth import Wsgi
@@ -86,7 +87,8 @@ class Cloud:
     def agent(self, host: str) -> AgentService:
         """One life of a host's agent: what it has, and what it has to do, outlives it in its directory."""
         directory = self._data / "agents" / host
-        directory.mkdir(parents=True, exist_ok=True)
+        for each in (directory.parent, directory):
+            private.directory(each)
         settings = replace(AgentSettings.from_conf(self._conf), host=host, driver="fake")
         driver = FakeDriver(host, FakeSettings.from_conf(self._conf), directory)
         journal = Journal(directory / "journal.sqlite")

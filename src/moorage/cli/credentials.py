@@ -10,6 +10,7 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from moorage.core import private
 from moorage.http.auth import hash_password
 
 USER = "admin"
@@ -27,6 +28,8 @@ def of_directory(directory: Path) -> Credentials:
     """The credentials kept in `directory`, made up on first use."""
     plain = directory / "password"
     hashed = directory / "htpasswd"
+    for path in (plain, hashed):
+        private.tighten(path)
     if not (plain.exists() and hashed.exists()):
         password = secrets.token_urlsafe(24)
         write_private(plain, password + "\n")
@@ -73,6 +76,7 @@ def clouds_yaml(endpoints: Endpoints, credentials: Credentials | None) -> str:
 def write_private(path: Path, text: str) -> None:
     """Write a file that nobody else may read, and that is never half-written."""
     unfinished = path.with_name(path.name + ".new")
+    private.tighten(unfinished)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import signal
 import threading
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from moorage.cli import address, authentication, credentials, settings
 from moorage.cli.cloud import Cloud
 from moorage.cli.credentials import Credentials, Endpoints
 from moorage.cli.errors import CommandError
+from moorage.core import private
 from moorage.db import engine, migrate
 from moorage.http.auth import Wsgi
 from moorage.placement.client.local import LocalPlacement
@@ -28,6 +30,8 @@ from moorage.placement.wsgi import build
 THREADS = 16
 KEPT_CONNECTIONS = 512
 """Of idle clients; one more, and a connection is closed after its answer."""
+_KEPT = ("moorage.sqlite", "password", "htpasswd", "clouds.yaml", "lock", "agents")
+"""What is in the data directory."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,7 @@ class Embedded:
         self.plan = plan
         self.conf = self._configure()
         authentication.check(self.conf, plan.listen)
-        plan.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private.directory(plan.data, _KEPT)
         self._claimed = _claim(plan.data)
         self.credentials = self._credentials()
         self.endpoints = Endpoints(
@@ -128,7 +132,9 @@ class Embedded:
 
 def _claim(data: Path) -> TextIO:
     """A directory has one process: two would share a ledger that each believes to be its own."""
-    claimed = (data / "lock").open("w")
+    path = data / "lock"
+    private.tighten(path)
+    claimed = os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w")
     try:
         fcntl.flock(claimed, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import sqlalchemy as sa
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
+from moorage.core import private
 from moorage.core.config import ConfigError
 from moorage.db import redaction
 
@@ -127,6 +129,11 @@ def _sqlite(url: sa.URL, pool_size: int, synchronous: str) -> Engine:
         max_overflow=pool_size,
         connect_args={"check_same_thread": False, "timeout": LONGEST_WAIT_SECONDS},
     )
+
+    @sa.event.listens_for(engine, "do_connect")
+    def on_do_connect(*_more: object) -> None:
+        if url.database and url.database != ":memory:" and "uri" not in url.query:
+            private.database(Path(url.database))
 
     @sa.event.listens_for(engine, "connect")
     def on_connect(connection: Any, _record: object) -> None:

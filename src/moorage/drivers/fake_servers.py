@@ -9,6 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from moorage.core import private
+
 
 class FakeServer(msgspec.Struct, frozen=True):
     uuid: str
@@ -30,7 +32,8 @@ class FakeServers:
     """
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        private.directory(path.parent, (path.name,))
+        private.database(path)
         self._lock = threading.Lock()
         self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         for statement in (
