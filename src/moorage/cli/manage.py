@@ -1,4 +1,4 @@
-"""`moorage-manage`: what an operator does to the database, and to the first things in it."""
+"""`moorage-manage`: what an operator does to the database, to the first things in it, and to passwords."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from moorage.cli import seeding, settings, sync_aggregates
 from moorage.cli.errors import Commands
 from moorage.cli.ironic import ironic
 from moorage.cli.options import ConfigFiles, Json
+from moorage.cli.passwords import auth
 from moorage.cli.workers import require_current_schema
 from moorage.db import engine, migrate
 from moorage.db.database import Database
@@ -22,6 +23,7 @@ database = Commands(help="The database's schema.\n\nExample: moorage-manage db v
 commands.add_typer(database, name="db")
 commands.add_typer(sync_aggregates.placement, name="placement")
 commands.add_typer(ironic, name="ironic")
+commands.add_typer(auth, name="auth")
 
 
 @commands.callback()
