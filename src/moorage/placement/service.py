@@ -155,8 +155,7 @@ class PlacementService:
             snapshot.read_names(connection, fleet.names)
         if whole:
             records = list(snapshot.read_providers(connection, whole))
-            fleet.remove(whole - {record.id for record in records})
-            fleet.apply(records)
+            fleet.apply(records, gone=whole - {record.id for record in records})
             PROVIDERS.set(len(fleet))
         if found.usages - whole:
             for usage in snapshot.read_usages(connection, found.usages - whole):
