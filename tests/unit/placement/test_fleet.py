@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.names import Names, UnknownClassError, UnknownTraitError
 from moorage.placement.fleet.record import ProviderRecord
 from moorage.placement.fleet.slotset import SlotSet
