@@ -5,6 +5,9 @@ the order of the row ids would lose changes on PostgreSQL, where a number that w
 committed late. There a reader keeps the snapshot of its last look: which transactions were still running, and
 which had not begun. Whatever became visible since was written by one of these, and all that they wrote is
 new. SQLite has one writer at a time, so there the ids are in commit order.
+
+Old rows are pruned. Who does that leaves word in the feed how far it went, so that a reader that had not come
+so far (it slept, or a clock jumped, or a transaction took very long) knows that it has lost something.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ class Kind(IntEnum):
     """Only its usage and its generation changed."""
     NAMES = 3
     """A resource class or a trait came, went or was renamed."""
+    PRUNED = 4
+    """Rows were pruned; in place of a provider it has the newest position that was among them."""
 
 
 def append(connection: Connection, kind: Kind, provider_ids: Iterable[int | None] = (None,)) -> None:
@@ -40,12 +45,24 @@ def append(connection: Connection, kind: Kind, provider_ids: Iterable[int | None
     bulk.insert(connection, changes, ("provider_id", "kind", "at"), rows)
 
 
-def prune(connection: Connection, keep_seconds: int) -> int:
-    """Forget what every reader has seen long ago."""
-    result = connection.execute(
-        sa.delete(changes).where(changes.c.at < utcnow() - timedelta(seconds=keep_seconds))
-    )
-    return result.rowcount
+_PRUNE = sa.text(
+    "WITH gone AS (DELETE FROM changes WHERE at < :past RETURNING xid) "
+    "SELECT max(xid::text::bigint) FROM gone"
+)
+
+
+def prune(connection: Connection, keep_seconds: int) -> None:
+    """Forget what every reader should have seen long ago."""
+    past = utcnow() - timedelta(seconds=keep_seconds)
+    if connection.dialect.name == "postgresql":
+        newest = connection.execute(_PRUNE, {"past": past}).scalar_one()
+    else:
+        newest = connection.execute(
+            sa.select(sa.func.max(changes.c.id)).where(changes.c.at < past)
+        ).scalar_one()
+        connection.execute(sa.delete(changes).where(changes.c.at < past))
+    if newest is not None:
+        append(connection, Kind.PRUNED, [newest])
 
 
 @dataclass(slots=True)
@@ -55,14 +72,19 @@ class Changes:
     providers: set[int] = field(default_factory=set)
     usages: set[int] = field(default_factory=set)
     names: bool = False
+    lost: bool = False
+    """There was more, but it has been pruned: only a fresh load tells."""
 
     def __or__(self, later: Changes) -> Changes:
         return Changes(
-            self.providers | later.providers, self.usages | later.usages, self.names or later.names
+            self.providers | later.providers,
+            self.usages | later.usages,
+            self.names or later.names,
+            self.lost or later.lost,
         )
 
     def __bool__(self) -> bool:
-        return bool(self.providers or self.usages or self.names)
+        return bool(self.providers or self.usages or self.names or self.lost)
 
     def add(self, kind: int, provider_id: int | None) -> None:
         if kind == Kind.NAMES or provider_id is None:
@@ -113,16 +135,27 @@ class PostgresqlReader:
         found = Changes()
         looked_at = {"next": self._next, "running": f"{{{self._running}}}"}
         rows = connection.execute(self._SINCE, looked_at).all()
+        unread = range(self._oldest_unread(), _upper(rows[0][0]))
         for _, provider_id, kind in rows:
-            if kind is not None:
+            if kind == Kind.PRUNED:
+                found.lost |= provider_id in unread
+            elif kind is not None:
                 found.add(kind, provider_id)
         self._keep(rows[0][0])
         return found
 
+    def _oldest_unread(self) -> int:
+        return min([self._next, *map(int, filter(None, self._running.split(",")))])
+
     def _keep(self, snapshot: str) -> None:
         """In PostgreSQL's words: `xmin:xmax:running,running,…`."""
-        _, upper, self._running = snapshot.split(":")
-        self._next = int(upper)
+        self._running = snapshot.split(":")[2]
+        self._next = _upper(snapshot)
+
+
+def _upper(snapshot: str) -> int:
+    """The first transaction that had not begun; a dump from another server may have rows of later ones."""
+    return int(snapshot.split(":")[1])
 
 
 class SqliteReader:
@@ -147,9 +180,13 @@ class SqliteReader:
 
     def read(self, connection: Connection) -> Changes:
         found = Changes()
-        for row_id, provider_id, kind in connection.execute(self._SINCE, {"low": self._low}):
+        low = self._low
+        for row_id, provider_id, kind in connection.execute(self._SINCE, {"low": low}):
             self._low = max(self._low, row_id)
-            found.add(kind, provider_id)
+            if kind == Kind.PRUNED:
+                found.lost |= provider_id > low
+            else:
+                found.add(kind, provider_id)
         return found
 
 

@@ -109,12 +109,11 @@ class PlacementService:
 
     def _current(self) -> Picture:
         asleep = time.monotonic() - self._caught_up_at
-        if self._picture is None or asleep > self.settings.feed_retention / 2:
+        overslept = asleep > self.settings.feed_retention / 2
+        if self._picture is None or overslept or not self._caught_up(self._picture.fleet):
             fleet = self._load()
             self._picture = Picture(fleet, CandidateEncoder(fleet))
             self._unapplied = Changes()
-        else:
-            self._catch_up(self._picture.fleet)
         self._caught_up_at = time.monotonic()
         return self._picture
 
@@ -128,8 +127,10 @@ class PlacementService:
         LOG.info("read the fleet: %d providers", len(fleet))
         return fleet
 
-    def _catch_up(self, fleet: Fleet) -> None:
-        """Bring the picture up to now. Mostly nothing changed, or a few usages did, which a glance tells.
+    def _caught_up(self, fleet: Fleet) -> bool:
+        """Bring the picture up to now; False if the feed does not reach back to where it was left.
+
+        Mostly nothing changed, or a few usages did, which a glance tells.
 
         The reader tells each change once, so a change is kept until it is in the picture for certain. What
         is read of the changed providers, and the feed up to that very moment, come from one snapshot: a
@@ -142,11 +143,15 @@ class PlacementService:
                 for usage in usages:
                     fleet.update_usage(*usage)
                 self._unapplied = Changes()
-                return
+                return True
         with self.database.snapshot() as connection:
             self._unapplied |= self._reader.read(connection)
+            if self._unapplied.lost:
+                LOG.warning("the feed was pruned before it was read here; reading the whole fleet")
+                return False
             self._apply(connection, fleet, self._unapplied)
         self._unapplied = Changes()
+        return True
 
     def _apply(self, connection: Connection, fleet: Fleet, found: Changes) -> None:
         new = {provider_id for provider_id in found.usages if fleet.slot_of_id(provider_id) is None}
@@ -155,8 +160,7 @@ class PlacementService:
             snapshot.read_names(connection, fleet.names)
         if whole:
             records = list(snapshot.read_providers(connection, whole))
-            fleet.remove(whole - {record.id for record in records})
-            fleet.apply(records)
+            fleet.apply(records, gone=whole - {record.id for record in records})
             PROVIDERS.set(len(fleet))
         if found.usages - whole:
             for usage in snapshot.read_usages(connection, found.usages - whole):

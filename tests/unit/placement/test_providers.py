@@ -45,7 +45,7 @@ def test_providers_are_those_that_meet_every_condition(
 
 def test_no_conditions_mean_every_provider_that_is_left() -> None:
     fleet = fleet_of([provider(1), provider(2), provider(3)])
-    fleet.remove([2])
+    fleet.apply([], gone=[2])
     assert [fleet.uuids[slot] for slot in find_providers(fleet, ProviderFilters())] == [uuid(1), uuid(3)]
 
 

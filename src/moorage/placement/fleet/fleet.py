@@ -127,7 +127,7 @@ class Fleet:
         by_aggregates: dict[tuple[str, ...], list[int]] = defaultdict(list)
         lineage: list[tuple[int, int | None, int]] = []
         for record in records:
-            slot = self._new_slot(record)
+            slot = self._renew_slot(record)
             for inventory in record.inventories:
                 slots, inventories = held[inventory.class_id]
                 slots.append(slot)
@@ -145,11 +145,12 @@ class Fleet:
             self._link(slot, parent_id, root_id)
         self.structure += 1
 
-    def apply(self, records: Iterable[ProviderRecord]) -> None:
-        """Take over new and changed providers.
+    def apply(self, records: Iterable[ProviderRecord], gone: Iterable[int] = ()) -> None:
+        """Take over new and changed providers, and forget those with the ids `gone`: all of one moment.
 
         A parent may come after its children. When a provider moves to another tree, its descendants
-        have changed as well (they have another root) and belong in the same batch.
+        have changed as well (they have another root) and belong in the same batch. The slots of those that
+        are gone are free only in the end: who leaves their trees in this batch still knows the trees by them.
         """
         batch = list(records)
         slots = [self._renew_slot(record) for record in batch]
@@ -158,6 +159,8 @@ class Fleet:
             self._set_inventories(slot, record.inventories)
             self._set_traits(slot, record.trait_ids)
             self._set_aggregates(slot, record.aggregates)
+        for provider_id in gone:
+            self._remove(provider_id)
 
     def update_usage(
         self, provider_id: int, generation: int, updated_at: float, used: Mapping[int, int]
@@ -171,44 +174,34 @@ class Fleet:
         for class_id, amount in used.items():
             self.columns[class_id].set_used(rows[class_id], amount)
 
-    def remove(self, provider_ids: Iterable[int]) -> None:
-        """Forget providers; ids that are not known are passed over."""
-        for provider_id in provider_ids:
-            slot = self._slot_by_id.pop(provider_id, None)
-            if slot is None:
-                continue
-            self._set_inventories(slot, ())
-            self._set_traits(slot, ())
-            self._set_aggregates(slot, ())
-            self._unlink(slot)
-            _forget(self._slot_by_uuid, self.uuids[slot], slot)
-            _forget(self._slot_by_name, self.provider_names[slot], slot)
-            self._touch(slot)
-            self.structure += 1
-            self._free.append(slot)
+    def _remove(self, provider_id: int) -> None:
+        slot = self._slot_by_id.pop(provider_id, None)
+        if slot is None:
+            return
+        self._set_inventories(slot, ())
+        self._set_traits(slot, ())
+        self._set_aggregates(slot, ())
+        self._unlink(slot)
+        _forget(self._slot_by_uuid, self.uuids[slot], slot)
+        _forget(self._slot_by_name, self.provider_names[slot], slot)
+        self._touch(slot)
+        self.structure += 1
+        self._free.append(slot)
 
     def _renew_slot(self, record: ProviderRecord) -> int:
+        """The slot of a provider, with all of it that other providers have no part in."""
         slot = self._slot_by_id.get(record.id)
         if slot is None:
+            slot = self._slot_by_id[record.id] = self._free.pop() if self._free else self._append_slot()
             self.structure += 1
-            return self._new_slot(record)
-        if self.provider_names[slot] != record.name:
+        else:
+            _forget(self._slot_by_uuid, self.uuids[slot], slot)
             _forget(self._slot_by_name, self.provider_names[slot], slot)
-            self._slot_by_name[record.name] = slot
-            self.provider_names[slot] = record.name
-        self.generations[slot] = record.generation
-        self.updated_at[slot] = record.updated_at
-        self._touch(slot)
-        return slot
-
-    def _new_slot(self, record: ProviderRecord) -> int:
-        slot = self._free.pop() if self._free else self._append_slot()
         self.ids[slot] = record.id
         self.uuids[slot] = record.uuid
         self.provider_names[slot] = record.name
         self.generations[slot] = record.generation
         self.updated_at[slot] = record.updated_at
-        self._slot_by_id[record.id] = slot
         self._slot_by_uuid[record.uuid] = slot
         self._slot_by_name[record.name] = slot
         self._touch(slot)
