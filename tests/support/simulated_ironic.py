@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs
@@ -24,6 +24,8 @@ from moorage.drivers.ironic.client import IronicClient
 from tests.support.processes import free_port
 
 VERSION = "1.82"
+PAGE = 2
+"""No list is longer."""
 Reply = Callable[[str, list[tuple[str, str]]], Any]
 Answer = tuple[int, Any]
 _POWERS = {"power on": "power on", "rebooting": "power on", "soft rebooting": "power on"}
@@ -108,7 +110,7 @@ class SimulatedIronic:
                 found = [node for node in found if node[name] == query[name]]
         if query.get("associated") == "false":
             found = [node for node in found if node["instance_uuid"] is None]
-        return 200, {"nodes": [] if "marker" in query else found}
+        return _page("nodes", self.nodes, found, query)
 
     def _show(self, query: dict[str, str], uuid: str) -> Answer:
         return (200, self.nodes[uuid]) if uuid in self.nodes else _MISSING
@@ -136,7 +138,7 @@ class SimulatedIronic:
         return 202, None
 
     def _list_reservations(self, query: dict[str, str]) -> Answer:
-        return 200, {"allocations": [] if "marker" in query else list(self.reservations.values())}
+        return _page("allocations", self.reservations, list(self.reservations.values()), query)
 
     def _reserve(self, wanted: dict[str, Any]) -> Answer:
         """Decided when it is looked at next."""
@@ -174,6 +176,16 @@ class SimulatedIronic:
         for uuid, reservation in list(self.reservations.items()):
             if reservation["node_uuid"] == node_uuid:
                 del self.reservations[uuid]
+
+
+def _page(name: str, there: Mapping[str, Any], found: list[dict[str, Any]], query: dict[str, str]) -> Answer:
+    """Of those found, in the order in which they were made, the ones after the marker."""
+    order = list(there)
+    if "marker" in query and query["marker"] not in there:
+        return _MISSING
+    begin = order.index(query["marker"]) + 1 if "marker" in query else 0
+    onwards = set(order[begin:])
+    return 200, {name: [entry for entry in found if entry["uuid"] in onwards][:PAGE]}
 
 
 @contextmanager

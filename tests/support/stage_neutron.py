@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.noauth import NoAuth
@@ -27,6 +27,10 @@ NETWORK = "11111111-0000-4000-8000-000000000001"
 SEGMENT = "33333333-0000-4000-8000-000000000001"
 _SUBNET = "22222222-0000-4000-8000-000000000001"
 _WHO = "X-Asker"
+PAGE = 2
+"""No list is longer, as in a Neutron with `pagination_max_limit`."""
+_ELSEWHERE = "https://neutron.internal.invalid:9696/v2.0"
+"""Where Neutron thinks it is, behind a proxy that nobody told it of: its links lead nowhere."""
 Json = dict[str, Any]
 
 
@@ -96,24 +100,26 @@ class StageNeutron:
     ) -> tuple[int, Json]:
         match method, path:
             case "GET", ["networks"]:
-                return 200, {"networks": [_network()]}
+                return 200, _page("networks", [_network()], query)
             case "GET", ["networks", _]:
                 return 200, {"network": _network()}
             case "GET", ["subnets"]:
                 segment = SEGMENT if self.routed else None
                 subnet = {"id": _SUBNET, "ip_version": 4, "cidr": "10.9.0.0/16", "segment_id": segment}
-                return 200, {"subnets": [subnet]}
+                return 200, _page("subnets", [subnet], query)
             case "GET", ["network-ip-availabilities", _]:
                 count = {"subnet_id": _SUBNET, "total_ips": 65_000, "used_ips": len(self.ports)}
                 return 200, {"network_ip_availability": {"subnet_ip_availability": [count]}}
             case "GET", ["quotas"] if self.hides:
                 raise Refusal(403, "PolicyNotAuthorized")
+            case "GET", ["quotas"]:
+                return 200, {"quotas": []}
             case "GET", ["ports"] if self.hides:
-                return 200, {"ports": []}
-            case "GET", ["quotas", *_]:
+                return 200, _page("ports", [], query)
+            case "GET", ["quotas", _, _]:
                 return 200, {"quota": {"port": {"limit": -1, "used": 0, "reserved": 0}}}
             case "GET", ["ports"]:
-                return 200, {"ports": [port for port in self.ports.values() if _matches(port, query)]}
+                return 200, _page("ports", list(self.ports.values()), query)
             case "POST", ["ports"]:
                 return 201, {"port": self._create(body["port"])}
             case "GET", ["ports", port_id]:
@@ -128,9 +134,9 @@ class StageNeutron:
                 self._port(port_id)["tags"] = body["tags"]
                 return 200, body
             case "GET", ["ports", _, "bindings"]:
-                return 200, {"bindings": []}
+                return 200, _page("bindings", [], query)
             case "GET", ["floatingips"]:
-                return 200, {"floatingips": []}
+                return 200, _page("floatingips", [], query)
         raise Refusal(404, "HTTPNotFound")
 
     def _create(self, values: Json) -> Json:
@@ -185,12 +191,28 @@ def _network() -> Json:
     }
 
 
-def _matches(port: Json, query: list[tuple[str, str]]) -> bool:
-    """Values of one filter are alternatives."""
+def _page(name: str, entries: list[Json], query: list[tuple[str, str]]) -> Json:
+    """As Neutron does it, down to the link to a page before the first."""
+    asked = dict(query)
+    filters = [(key, value) for key, value in query if key not in ("limit", "marker", "fields")]
+    limit = min(PAGE, int(asked.get("limit", PAGE)))
+    if "marker" in asked and asked["marker"] not in {entry["id"] for entry in entries}:
+        raise Refusal(404, "PortNotFound")
+    found = sorted((entry for entry in entries if _matches(entry, filters)), key=lambda entry: entry["id"])
+    page = [entry for entry in found if entry["id"] > asked.get("marker", "")][:limit]
+    links = [{"rel": "previous", "href": f"{_ELSEWHERE}/{name}?page_reverse=True"}]
+    if len(page) == limit:
+        onwards = urlencode([*filters, ("marker", page[-1]["id"])])
+        links.append({"rel": "next", "href": f"{_ELSEWHERE}/{name}?{onwards}"})
+    return {name: page, f"{name}_links": links}
+
+
+def _matches(entry: Json, filters: list[tuple[str, str]]) -> bool:
+    """Values of one filter are alternatives; a filter of what an entry does not have does not count."""
     wanted: dict[str, set[str]] = {}
-    for name, value in query:
+    for name, value in filters:
         wanted.setdefault(name, set()).add(value)
-    return all(port.get(name) in values for name, values in wanted.items())
+    return all(entry[name] in values for name, values in wanted.items() if name in entry)
 
 
 @contextmanager

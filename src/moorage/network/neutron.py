@@ -163,7 +163,7 @@ class NeutronNetwork:
         if record.expected == binding.host:
             self._switch(record.id, binding.host)
         elif record.expected:
-            self._drop_bindings(record.id)
+            self._link.drop_inactive_bindings(record.id)
         try:
             port = self._link.update("ports", record.id, neutron_ports.bound(binding, record))
         except NeutronFault as fault:
@@ -180,11 +180,7 @@ class NeutronNetwork:
             self._link.activate_binding(port_id, host)
         except NeutronFault as fault:
             raise neutron_faults.of_binding(fault, host) from fault
-        self._drop_bindings(port_id)
-
-    def _drop_bindings(self, port_id: str) -> None:
-        for host in self._link.inactive_bindings(port_id):
-            self._link.delete(f"ports/{port_id}/bindings", host)
+        self._link.drop_inactive_bindings(port_id)
 
     def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
         return [self._unbound(record, {host, node_uuid, ""}) for record in ports]
@@ -218,7 +214,7 @@ class NeutronNetwork:
     def _require_sight(self) -> None:
         """To somebody who may not see all ports they seem to be gone; quotas are told to the same people."""
         try:
-            self._link.find("quotas")
+            self._link.find_some("quotas")
         except NeutronFault as fault:
             if fault.status != 403:
                 raise
@@ -330,7 +326,7 @@ class NeutronNetwork:
 
     def _give_back(self, port: Json, record: PortRecord | None) -> None:
         """As it was before it was ours to use."""
-        self._drop_bindings(port["id"])
+        self._link.drop_inactive_bindings(port["id"])
         self._link.update("ports", port["id"], neutron_ports.given_back(port, record))
 
     # ------------------------------------------------------------ what Neutron has

@@ -101,7 +101,7 @@ class Agreement:
         if not any(ip_address(address) in ip_network(subnet["cidr"]) for subnet in subnets):
             raise NetworkError(f"Fixed IP address {address} is not of network {network_id}.")
         filters = [("network_id", network_id), ("fixed_ips", f"ip_address={address}")]
-        if self._link.find("ports", filters):
+        if self._link.find_some("ports", filters):
             raise NetworkError(
                 f"Fixed IP address {address} is already in use on network {network_id}.", fault=Fault.TAKEN
             )

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, urlsplit
 
 from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
 from prometheus_client import Counter
 
-from moorage.core import neighbours
+from moorage.core import neighbours, paging
+from moorage.core.paging import EndlessListError, MarkerGoneError, Page
 from moorage.network.contract import NetworkDeniedError, NetworkUnavailableError
 
 LOG = logging.getLogger(__name__)
 CALLS = Counter("moorage_neutron_calls_total", "Requests to Neutron.", ["method", "resource"])
 Json = dict[str, Any]
 Query = Sequence[tuple[str, str]]
+T = TypeVar("T")
 _VERSION = "/v2.0"
 _UNBINDABLE = "PortBindingError"
 """Told with status 500, though it is the host's problem and not Neutron's."""
 _MOST_FILTERS = 40
 """So many values of one filter go into a query: a line of a request has a bound."""
+_MOST_TURNS = 10
+"""So many pages of bindings are dropped; a port has one or two in all."""
 
 
 class NeutronFault(Exception):
@@ -43,12 +48,38 @@ class NeutronLink:
         return NeutronLink(self._adapter, token)
 
     def show(self, resource: str, uuid: str) -> Json:
-        found: Json = _only_value(self._send("GET", f"/{resource}/{uuid}"))
-        return found
+        return _value(self._send("GET", f"/{resource}/{uuid}"), _singular(resource), dict)
 
     def find(self, resource: str, query: Query = ()) -> list[Json]:
-        found: list[Json] = _only_value(self._send("GET", f"/{resource}", params=list(query)))
-        return found
+        """All of them, on however many pages they come."""
+
+        def read(marker: str | None) -> Page[Json]:
+            try:
+                return self._page(resource, query, marker)
+            except NeutronFault as fault:
+                if marker is None or fault.status not in (400, 404):
+                    raise
+                raise MarkerGoneError(marker) from fault
+
+        try:
+            return [entry for page in paging.pages(read, lambda entry: str(entry["id"])) for entry in page]
+        except EndlessListError as error:
+            raise NetworkUnavailableError(f"Neutron's list of {resource} has no end: {error}") from error
+
+    def find_some(self, resource: str, query: Query = ()) -> list[Json]:
+        """Those on the first page: enough to see whether there are any, and whether we are let in."""
+        return self._page(resource, query).entries
+
+    def _page(self, resource: str, query: Query, marker: str | None = None) -> Page[Json]:
+        """Of the address of the next one only the marker is taken: the rest may be good inside a proxy only."""
+        asked = [*query] if marker is None else [*query, ("marker", marker)]
+        body = self._send("GET", f"/{resource}", params=asked)
+        name = _plural(resource)
+        entries = _value(body, name, list)
+        try:
+            return Page(entries, _next_marker(body.get(f"{name}_links", [])))
+        except (LookupError, TypeError) as error:
+            raise NetworkUnavailableError(f"Neutron does not tell the next page of {name}") from error
 
     def find_by(self, resource: str, name: str, values: Sequence[str]) -> list[Json]:
         """Those for which the attribute is one of these."""
@@ -59,16 +90,15 @@ class NeutronLink:
         return found
 
     def create(self, resource: str, values: Json) -> Json:
-        body = {resource.removesuffix("s"): values}
-        made: Json = _only_value(self._send("POST", f"/{resource}", json=body))
-        return made
+        name = _singular(resource)
+        return _value(self._send("POST", f"/{resource}", json={name: values}), name, dict)
 
     def update(self, resource: str, uuid: str, values: Json, revision: int | None = None) -> Json:
         """With a `revision`, only if nobody has changed it since."""
         headers = {} if revision is None else {"If-Match": f"revision_number={revision}"}
-        body = {resource.removesuffix("s"): values}
-        changed: Json = _only_value(self._send("PUT", f"/{resource}/{uuid}", json=body, headers=headers))
-        return changed
+        name = _singular(resource)
+        changed = self._send("PUT", f"/{resource}/{uuid}", json={name: values}, headers=headers)
+        return _value(changed, name, dict)
 
     def delete(self, resource: str, uuid: str) -> None:
         """One that is gone is fine."""
@@ -82,15 +112,21 @@ class NeutronLink:
         """These and no others."""
         self._send("PUT", f"/ports/{port_id}/tags", json={"tags": list(tags)})
 
-    def inactive_bindings(self, port_id: str) -> list[str]:
-        """The hosts where a port has a binding beside the one that counts; none if there is no port."""
-        try:
-            found = self.find(f"ports/{port_id}/bindings")
-        except NeutronFault as fault:
-            if fault.status != 404:
-                raise
-            return []
-        return [binding["host"] for binding in found if binding["status"] == "INACTIVE"]
+    def drop_inactive_bindings(self, port_id: str) -> None:
+        """All but the one that counts. Neutron has no markers for them, but those on a page can be dropped."""
+        for _ in range(_MOST_TURNS):
+            try:
+                page = self._page(f"ports/{port_id}/bindings", [("status", "INACTIVE")])
+            except NeutronFault as fault:
+                if fault.status != 404:
+                    raise
+                return
+            for binding in page.entries:
+                if binding["status"] == "INACTIVE":
+                    self.delete(f"ports/{port_id}/bindings", binding["host"])
+            if page.marker is None:
+                return
+        raise NetworkUnavailableError(f"Neutron has more and more bindings of port {port_id}")
 
     def add_binding(self, port_id: str, host: str, profile: Json) -> None:
         """One more, inactive; that it is there already is fine."""
@@ -146,10 +182,31 @@ def _body(answer: Any) -> Json:
         raise NetworkUnavailableError(f"What answers is not Neutron: {answer.text[:200]}") from error
 
 
-def _only_value(body: Mapping[str, Any]) -> Any:
-    """Neutron wraps each answer in the name of what it is."""
-    (value,) = body.values()
+def _value(body: Json, name: str, kind: type[T]) -> T:
+    """What an answer has under this name; there may be more beside it."""
+    value = body.get(name)
+    if not isinstance(value, kind):
+        raise NetworkUnavailableError(f"What answers is not Neutron: there is no {name} in {str(body)[:200]}")
     return value
+
+
+def _next_marker(links: Sequence[Json]) -> str | None:
+    """From the address that Neutron offers for the next page; None if there is none."""
+    for link in links:
+        if link["rel"] == "next":
+            return parse_qs(urlsplit(link["href"]).query)["marker"][0]
+    return None
+
+
+def _plural(resource: str) -> str:
+    """What a list of them is called in an answer."""
+    return resource.split("/")[-1].replace("-", "_")
+
+
+def _singular(resource: str) -> str:
+    """What one of them is called in a question or an answer."""
+    name = _plural(resource)
+    return f"{name.removesuffix('ies')}y" if name.endswith("ies") else name.removesuffix("s")
 
 
 def _fault(status: int, answer: Any) -> NeutronFault:

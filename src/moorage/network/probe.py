@@ -35,7 +35,7 @@ def probe(conf: cfg.ConfigOpts) -> Finding:
     if conf.network.provider != "neutron":
         return Finding(Health.READY)
     try:
-        link(conf).find("networks", [("limit", "1"), ("fields", "id")])
+        link(conf).find_some("networks", [("limit", "1"), ("fields", "id")])
     except NoCredentialsError as error:
         return Finding(Health.MISSING, str(error))
     except ConfigError as error:

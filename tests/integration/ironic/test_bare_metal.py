@@ -210,7 +210,7 @@ def test_reserved_machines_take_servers_through_their_lives(reserving: Site) -> 
         reserving.act(first, action, details)
         reserving.wait(first, "ACTIVE")
     reserving.delete(first, second)
-    assert reserving.metal.ask("GET", "allocations")["allocations"] == []
+    assert reserving.metal.listed("allocations") == []
 
 
 def test_of_two_servers_one_gets_the_last_machine(reserving: Site) -> None:
@@ -243,7 +243,7 @@ def survive_a_death(site: Site, servers: list[str]) -> None:
     wait_until(lambda: {host_of(site, one) for one in orphans} == {victim}, "it to have them back", 90)
     assert {one: holders(site, one) for one in orphans} == machines
     site.delete(*servers)
-    assert site.metal.ask("GET", "allocations")["allocations"] == []
+    assert site.metal.listed("allocations") == []
 
 
 def refusal(site: Site, host: str) -> int:

@@ -83,7 +83,7 @@ def machine(metal: Nodes, server: ServerSpec) -> str | None:
 
 
 def reservations(metal: Nodes) -> list[str]:
-    return [one["uuid"] for one in metal.ask("GET", "allocations")["allocations"]]
+    return [one["uuid"] for one in metal.listed("allocations")]
 
 
 def wait_until_clean(metal: Nodes) -> None:

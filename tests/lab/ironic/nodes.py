@@ -67,10 +67,20 @@ class Nodes:
         return shown
 
     def all(self) -> dict[str, dict[str, Any]]:
-        return {node["uuid"]: node for node in self.ask("GET", "nodes?detail=true")["nodes"]}
+        return {node["uuid"]: node for node in self.listed("nodes", "uuid", "detail=true")}
 
     def conductors(self) -> int:
-        return sum(conductor["alive"] for conductor in self.ask("GET", "conductors")["conductors"])
+        return sum(conductor["alive"] for conductor in self.listed("conductors", "hostname"))
+
+    def listed(self, collection: str, key: str = "uuid", query: str = "") -> list[dict[str, Any]]:
+        """Page after page, until one is empty."""
+        found: list[dict[str, Any]] = []
+        while True:
+            marker = f"&marker={found[-1][key]}" if found else ""
+            page = self.ask("GET", f"{collection}?{query}{marker}")[collection]
+            if not page:
+                return found
+            found += page
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Waits a while for a node that is locked."""

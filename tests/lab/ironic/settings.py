@@ -21,6 +21,8 @@ _INTERFACES = {
     "storage": "noop",
     "vendor": "no-vendor",
 }
+PAGE = "2"
+"""No list is longer: whoever wants all of it has to ask for the next page."""
 
 
 def common(directory: Path, database_url: str, api_port: int, deploy_delay: int) -> Settings:
@@ -38,7 +40,7 @@ def common(directory: Path, database_url: str, api_port: int, deploy_delay: int)
             "default_network_interface": "noop",
             "default_storage_interface": "noop",
         },
-        "api": {"host_ip": "127.0.0.1", "port": str(api_port)},
+        "api": {"host_ip": "127.0.0.1", "port": str(api_port), "max_limit": PAGE},
         "json_rpc": {"auth_strategy": "noauth", "port": "8089"},
         "database": {"connection": database_url},
         "conductor": {

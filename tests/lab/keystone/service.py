@@ -16,6 +16,7 @@ from tests.support.processes import Service, free_port
 from tests.support.profiles import ini
 
 DOMAIN = "default"
+ROLES = ("admin", "member", "reader", "service")
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,13 @@ class Keystone:
         self.service = _serve(self.directory, self.port)
 
     def learn_names(self) -> None:
-        """What `keystone-manage bootstrap` made."""
-        self.roles = {role["name"]: role["id"] for role in self._ask("GET", "roles")["roles"]}
-        found = self._ask("GET", "projects")["projects"]
-        self.projects = {project["name"]: project["id"] for project in found}
+        """What `keystone-manage bootstrap` made; one by one, since a list is cut off."""
+        self.roles = {name: self._id("roles", name) for name in ROLES}
+        self.projects = {"admin": self._id("projects", "admin")}
+
+    def _id(self, collection: str, name: str) -> str:
+        (found,) = self._ask("GET", f"{collection}?name={name}")[collection]
+        return str(found["id"])
 
     def _post(self, path: str, noun: str, **values: str) -> dict[str, Any]:
         made: dict[str, Any] = self._ask("POST", path, {noun: values})[noun]

@@ -10,6 +10,8 @@ from tests.support.profiles import Settings
 
 PHYSICAL_NETWORKS = tuple(f"physnet{number}" for number in range(4))
 _PLUGINS = "segments,router,qos,trunk,placement,tag,network_ip_availability,simulated_hosts.SimulatedHosts"
+PAGE = "2"
+"""No list of Neutron's or Glance's is longer: whoever wants all of it has to ask for the next page."""
 _UNLIMITED = ("network", "subnet", "router", "floatingip", "security_group", "security_group_rule")
 
 
@@ -33,6 +35,8 @@ def glance(directory: Path, url: str, keystone: Keystone, person: Person) -> Set
             "transport_url": "fake://",
             "enabled_backends": "file:file",
             "worker_self_reference_url": url,
+            "limit_param_default": PAGE,
+            "api_limit_max": PAGE,
         },
         "database": {"connection": f"sqlite:///{directory / 'glance.sqlite'}"},
         "glance_store": {"default_backend": "file"},
@@ -62,6 +66,7 @@ def neutron(directory: Path, database_url: str, keystone: Keystone, person: Pers
             "send_events_interval": "1",
             "enable_traditional_dhcp": "false",
             "dns_domain": "cloud.example.",
+            "pagination_max_limit": PAGE,
         },
         "database": {"connection": database_url, "max_pool_size": "20", "max_overflow": "40"},
         "oslo_concurrency": {"lock_path": str(directory)},

@@ -6,9 +6,9 @@ Nothing is sent twice in here: an answer that was lost may have been a yes. Who 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
@@ -17,7 +17,9 @@ from keystoneauth1.adapter import Adapter
 from oslo_config import cfg
 from prometheus_client import Counter
 
+from moorage.core import paging
 from moorage.core.config import ConfigError
+from moorage.core.paging import EndlessListError, MarkerGoneError, Page
 from moorage.drivers.ironic.record import (
     FIELDS,
     MORE_FIELDS,
@@ -47,6 +49,7 @@ REQUESTS = Counter(
 
 Version = tuple[int, int]
 Patch = Sequence[Mapping[str, Any]]
+R = TypeVar("R", NodeRecord, ReservationRecord)
 
 
 class IronicError(Exception):
@@ -116,25 +119,27 @@ class IronicClient:
         """
         fields = ",".join(name for name, since in FIELDS.items() if since <= self.version())
         query = {**filters, "fields": fields, "limit": str(self._page)}
-        while True:
-            page = _PAGE.decode(self._ask("GET", f"/v1/nodes?{urlencode(query)}")).nodes
-            if not page:
-                return
-            yield page
-            query["marker"] = page[-1].uuid
+        return self._all("nodes", query, lambda answer: _PAGE.decode(answer).nodes)
 
     def newest_changes(self, limit: int) -> Iterator[list[Change]]:
-        """All nodes, the one that changed last first, so many a page; read no more of them than you need."""
+        """All nodes, the one that changed last first, so many a page; read no more of them than you need.
+
+        A node that changes meanwhile may come again. `MarkerGoneError` if nobody can tell what comes next:
+        the last node of a page is gone, or has never changed, after which Ironic leaves some out.
+        """
         query = {"detail": "true", "sort_key": "updated_at", "sort_dir": "desc", "limit": str(limit)}
+        marker: str | None = None
         while True:
-            answer = self._ask("GET", f"/v1/nodes?{urlencode(query)}")
+            answer = self._ask_page("nodes", query, marker)
             page, times = _PAGE.decode(answer).nodes, _TIMES.decode(answer).nodes
             if not page:
                 return
             yield [
                 Change(record.as_listed(), time.updated_at) for record, time in zip(page, times, strict=True)
             ]
-            query["marker"] = page[-1].uuid
+            marker = page[-1].uuid
+            if times[-1].updated_at is None:
+                raise MarkerGoneError(marker)
 
     def node(self, uuid: str) -> NodeRecord | None:
         """None if there is no such node: only this question tells that for sure."""
@@ -185,12 +190,8 @@ class IronicClient:
     def reservations(self) -> Iterator[ReservationRecord]:
         """All of them, whoever made them."""
         query = {"fields": ",".join(RESERVATION_FIELDS), "limit": str(self._page)}
-        while True:
-            page = _RESERVATIONS.decode(self._ask("GET", f"/v1/allocations?{urlencode(query)}")).allocations
+        for page in self._all("allocations", query, lambda answer: _RESERVATIONS.decode(answer).allocations):
             yield from page
-            if not page:
-                return
-            query["marker"] = page[-1].uuid
 
     def reservation(self, uuid: str) -> ReservationRecord | None:
         try:
@@ -211,6 +212,29 @@ class IronicClient:
         except IronicError as error:
             if error.status != 404:
                 raise
+
+    def _all(
+        self, collection: str, query: Mapping[str, str], decode: Callable[[bytes], list[R]]
+    ) -> Iterator[list[R]]:
+        """Each of them once, a page at a time; an entry that is deleted while we read hides no other."""
+
+        def read(marker: str | None) -> Page[R]:
+            found = decode(self._ask_page(collection, query, marker))
+            return Page(found, found[-1].uuid if found else None)
+
+        try:
+            yield from paging.pages(read, lambda record: record.uuid)
+        except EndlessListError as error:
+            raise IronicError(f"Ironic's list of {collection} has no end: {error}") from error
+
+    def _ask_page(self, collection: str, query: Mapping[str, str], marker: str | None) -> bytes:
+        asked = query if marker is None else {**query, "marker": marker}
+        try:
+            return self._ask("GET", f"/v1/{collection}?{urlencode(asked)}")
+        except IronicError as error:
+            if marker is None or error.status not in (400, 404):
+                raise
+            raise MarkerGoneError(marker) from error
 
     def _ask(self, method: str, path: str, body: Any = None) -> bytes:
         answer = self._send(method, path, body, _text(self.version()))

@@ -11,6 +11,7 @@ import time
 from datetime import datetime, timedelta
 
 from moorage.core.clock import utcnow
+from moorage.core.paging import MarkerGoneError
 from moorage.drivers.ironic.client import SORTED_DETAIL, Change, IronicClient
 from moorage.drivers.ironic.fleet import Fleet
 from moorage.drivers.ironic.partition import Partition
@@ -63,9 +64,15 @@ class Listing:
         """Of all groups: a node that has left ours is a change, too. None if that is not the way to go."""
         if self._newest is None:
             return None
+        try:
+            return self._changes_since(self._newest - _SLACK)
+        except MarkerGoneError:
+            return None
+
+    def _changes_since(self, since: datetime) -> list[Change] | None:
         found: list[Change] = []
         for page in self._client.newest_changes(_PAGE):
-            news = [change for change in page if change.at is None or change.at > self._newest - _SLACK]
+            news = [change for change in page if change.at is None or change.at > since]
             found += news
             if len(news) < len(page):
                 break
