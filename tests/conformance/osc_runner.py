@@ -4,7 +4,8 @@ They normally start the reference in their own process, by its fixtures. Here tw
 they look for these fixtures, and theirs say where the service under test is; everything else is as published.
 
 Runs under the client's Python (`python -m tests.conformance.osc_runner`): each line on standard input is
-`{"module": NAME}`, answered by the names of its tests, or `{"test": NAME, "url": URL}`, answered by the outcome.
+`{"module": NAME}`, answered by the names of its tests, or `{"test": NAME, "url": URL}`, answered by what
+became of it.
 """
 
 from __future__ import annotations
