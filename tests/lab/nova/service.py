@@ -73,9 +73,9 @@ def running(
         )
         bus = stack.enter_context(broker.result()).url
         shutil.copy(NOVA.bin().parent / "etc/nova/api-paste.ini", directory)
-        (directory / "nova.conf").write_text(
-            ini(settings.nova(directory, databases.result(), bus, placement, lab.keystone, lab.moorage))
-        )
+        common = settings.nova(directory, bus, placement, lab.keystone, lab.moorage)
+        (directory / "compute.conf").write_text(ini(common))
+        (directory / "nova.conf").write_text(ini({**common, **settings.databases(databases.result())}))
         begun = [
             pool.submit(_serve_api, directory, port),
             *(pool.submit(_start, directory, name) for name in ("scheduler", "conductor")),
@@ -112,7 +112,8 @@ def _start(directory: Path, name: str, host: str = "control") -> Service:
     own = directory / f"{name}-{host}.conf"
     own.write_text(ini({"DEFAULT": {"host": host, "state_path": str(directory / f"{name}-{host}")}}))
     (directory / f"{name}-{host}").mkdir()
+    common = directory / ("compute.conf" if name == "compute" else "nova.conf")
     command: list[str | Path] = [
-        *(NOVA.bin() / f"nova-{name}", "--config-file", directory / "nova.conf", "--config-file", own)
+        *(NOVA.bin() / f"nova-{name}", "--config-file", common, "--config-file", own)
     ]
     return start_service(command, 0, directory / f"{name}-{host}.log", _VARIABLES, ready=lambda: True)

@@ -14,10 +14,13 @@ REPORT_INTERVAL = 2
 SERVICE_DOWN_TIME = 60
 
 
-def nova(
-    directory: Path, databases: dict[str, str], bus: str, placement: str, keystone: Keystone, person: Person
-) -> Settings:
-    """For all its services; each compute adds the name of its host."""
+def databases(urls: dict[str, str]) -> Settings:
+    """For all services but those on hosts, which have no database."""
+    return {"api_database": {"connection": urls["api"]}, "database": {"connection": urls["cell"]}}
+
+
+def nova(directory: Path, bus: str, placement: str, keystone: Keystone, person: Person) -> Settings:
+    """For all its services; each adds the name of its host."""
     itself = credentials(keystone, person)
     return {
         "DEFAULT": {
@@ -30,9 +33,7 @@ def nova(
             "shutdown_timeout": "1",
             "default_log_levels": "amqp=WARNING,oslo=WARNING,oslo.messaging=WARNING,sqlalchemy=WARNING",
         },
-        "api": {"max_limit": "1000"},
-        "api_database": {"connection": databases["api"]},
-        "database": {"connection": databases["cell"]},
+        "quota": {"instances": "-1", "cores": "-1", "ram": "-1"},
         "wsgi": {"api_paste_config": str(directory / "api-paste.ini")},
         "conductor": {"workers": "1"},
         "scheduler": {"workers": "1"},
