@@ -37,7 +37,7 @@ format: $(VENV)/.test  ## put the code into the house style
 unit: $(VENV)/.test  ## the quick tests only
 	$(PYTEST) tests/unit $(ARGS)
 
-conformance: $(VENV)/.test reference  ## the reference's suites, and the differential tests
+conformance: $(VENV)/.test reference lab  ## suites that others publish, and the differential tests
 	$(PYTEST) tests/conformance $(ARGS)
 
 integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official client

@@ -126,7 +126,10 @@ def unequal(what: str, ours: Any, theirs: Any) -> list[str]:
 
 
 def _without_words(error: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in error.items() if key not in ("detail", "request_id")}
+    """The official client shows the last line of a detail: how many there are is no matter of words."""
+    lines = error["detail"].count("\n") + 1
+    kept = {key: value for key, value in error.items() if key not in ("detail", "request_id")}
+    return {**kept, "lines of detail": lines}
 
 
 def _media_type(value: str | None) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conformance.suites import GabbiRunner
+from tests.conformance.suites import ClientRunner, GabbiRunner
 from tests.support.postgres import Postgres
 from tests.support.stage import Stage, moorage_stage, reference_stage
 
@@ -14,6 +14,12 @@ from tests.support.stage import Stage, moorage_stage, reference_stage
 @pytest.fixture(scope="session")
 def gabbi(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GabbiRunner]:
     with GabbiRunner(tmp_path_factory.mktemp("gabbi") / "log") as runner:
+        yield runner
+
+
+@pytest.fixture(scope="session")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClientRunner]:
+    with ClientRunner(tmp_path_factory.mktemp("client") / "log") as runner:
         yield runner
 
 

@@ -179,7 +179,7 @@ def test_the_client_finds_placement_in_the_catalogue(cloud: Cloud) -> None:
 
 
 def test_the_client_tells_an_outsider_that_it_may_not(cloud: Cloud) -> None:
-    with pytest.raises(ClientError, match="Forbidden"):
+    with pytest.raises(ClientError, match="Policy does not allow"):
         openstack(cloud.clouds_file, "outsider", "resource", "provider", "list")
 
 

@@ -113,5 +113,5 @@ def _reason(answer: Any) -> str:
         detail = body["errors"][0]["detail"] if "errors" in body else next(iter(body.values()))["message"]
     except (ValueError, LookupError, TypeError, AttributeError):
         detail = answer.text
-    said = detail.partition("\n\nFailed validating")[0]  # what follows is the schema, for programmers
-    return " ".join(said.split())
+    said = " ".join(detail.split())
+    return said.partition(" Failed validating ")[0]  # what follows is the schema, for programmers

@@ -125,5 +125,7 @@ class GuidelineStyle:
 
 
 def _sentence(error: HttpError) -> str:
-    """What happened in general, then in particular: two paragraphs, as WebOb-based services send them."""
-    return f"{EXPLANATIONS[error.status]}\n\n{error.detail}\n\n"
+    """What happened in general, then in particular, laid out as WebOb-based services send it: the official
+    client shows the last line alone, so the whole reason has to be on it, however many lines it had."""
+    reason = error.detail.replace("\r", "").replace("\n", " ")
+    return f"{EXPLANATIONS[error.status]}\n\n {reason}  "

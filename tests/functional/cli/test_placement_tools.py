@@ -100,6 +100,7 @@ def test_a_refusal_is_told_in_a_sentence(data: Path, query: str) -> None:
     assert ran.returncode == 1
     assert "Placement answered 400" in ran.stderr
     assert "Traceback" not in ran.stderr
+    assert "Failed validating" not in ran.stderr  # nobody asked for the schema
 
 
 def test_without_a_cloud_it_says_what_is_missing(tmp_path: Path) -> None:

@@ -23,8 +23,14 @@ def test_guideline_codes_come_with_their_version() -> None:
     (own,) = told(GUIDELINE, HttpError(404, "no such", code="mine"), (1, 23))["errors"]
     assert "code" not in before
     assert (since["code"], own["code"]) == ("none.given", "mine")
-    assert before["detail"] == "The resource could not be found.\n\nno such\n\n"
+    assert before["detail"] == "The resource could not be found.\n\n no such  "
     assert before["request_id"] == "req-1"
+
+
+def test_a_reason_is_on_the_last_line_whole() -> None:
+    """The official client shows the last line of a detail, and nothing else."""
+    (error,) = told(GUIDELINE, HttpError(400, "a name\r\nwith lines"))["errors"]
+    assert error["detail"].split("\n")[-1].strip() == "a name with lines"
 
 
 @pytest.mark.parametrize(("accepted", "begins"), [("text/html", b"<html>"), ("text/plain", b"404 Not Found")])
@@ -68,4 +74,4 @@ def test_a_fault_names_the_field_that_a_schema_refused() -> None:
     assert told(FaultStyle(), field)["badRequest"]["message"] == (
         "Invalid input for field/attribute name. Value: . '' is too short"
     )
-    assert told(GUIDELINE, field)["errors"][0]["detail"].endswith("long text\n\n")
+    assert told(GUIDELINE, field)["errors"][0]["detail"].endswith("\n\n long text  ")

@@ -1,0 +1,1 @@
+"""A real Nova on loopback, with a fake hypervisor."""

@@ -1,0 +1,119 @@
+"""Start Nova: its API, scheduler, conductor, and a compute service for each host."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from openstack.connection import Connection
+
+from tests.lab.nova import settings
+from tests.lab.nova.pristine import NOVA, new_databases
+from tests.lab.openstack.service import OpenStack
+from tests.lab.wsgi import serve
+from tests.support import rabbitmq
+from tests.support.postgres import Postgres
+from tests.support.processes import Service, free_port, start_service, wait_until
+from tests.support.profiles import ini
+
+MICROVERSION = "2.96"
+_VARIABLES = {"OS_NOVA_DISABLE_EVENTLET_PATCHING": "true", "PYTHONWARNINGS": "ignore"}
+"""Native threads."""
+PATIENCE = 180.0
+
+
+@dataclass
+class Nova:
+    """A running Nova, asked as its administrator."""
+
+    directory: Path
+    connection: Connection
+    computes: dict[str, Service]
+
+    @property
+    def api(self) -> Any:
+        return self.connection.compute
+
+    def manage(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """`nova-manage`, as an operator runs it: what it leaves with is part of its answer."""
+        return subprocess.run(
+            [str(NOVA.bin() / "nova-manage"), "--config-file", str(self.directory / "nova.conf"), *command],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, **_VARIABLES},
+        )
+
+    def logs(self) -> str:
+        """The ends of all logs, for who wants to know why something went wrong."""
+        files = sorted(self.directory.glob("*.log"))
+        return "\n".join(f"== {file.name}\n{file.read_text(errors='replace')[-4000:]}" for file in files)
+
+
+@contextmanager
+def running(
+    directory: Path, database: Postgres, lab: OpenStack, placement: str, hosts: Sequence[str]
+) -> Iterator[Nova]:
+    """A new Nova with these hosts; at the URL `placement`, the token `admin` is an administrator's."""
+    directory.mkdir(parents=True)
+    port = free_port()
+    with ExitStack() as stack:
+        pool = stack.enter_context(ThreadPoolExecutor())
+        broker, databases = (
+            pool.submit(rabbitmq.start),
+            pool.submit(new_databases, database, f"nova_{port}"),
+        )
+        bus = stack.enter_context(broker.result()).url
+        shutil.copy(NOVA.bin().parent / "etc/nova/api-paste.ini", directory)
+        common = settings.nova(directory, bus, placement, lab.keystone, lab.moorage)
+        (directory / "compute.conf").write_text(ini(common))
+        (directory / "nova.conf").write_text(ini({**common, **settings.databases(databases.result())}))
+        begun = [
+            pool.submit(_serve_api, directory, port),
+            *(pool.submit(_start, directory, name) for name in ("scheduler", "conductor")),
+            *(pool.submit(_start, directory, "compute", host) for host in hosts),
+        ]
+        for future in begun:
+            if future.exception() is None:
+                stack.callback(future.result().kill)
+        computes = dict(zip(hosts, (future.result() for future in begun[3:]), strict=True))
+        for future in begun:
+            future.result()
+        address = {"compute_endpoint_override": f"http://127.0.0.1:{port}/v2.1"}
+        connection = lab.connect(lab.keystone.admin, compute_default_microversion=MICROVERSION, **address)
+        nova = Nova(directory, connection, computes)
+        wait_until(partial(_ready, nova, len(hosts)), "Nova's hosts", PATIENCE)
+        found = nova.manage("cell_v2", "discover_hosts")
+        assert found.returncode == 0, found.stderr
+        yield nova
+
+
+def _ready(nova: Nova, hosts: int) -> bool:
+    services = [service for service in nova.api.services() if service.state == "up"]
+    return len(services) == hosts + 2
+
+
+def _serve_api(directory: Path, port: int) -> Service:
+    own = directory / "api"
+    own.mkdir()
+    variables = {"OS_NOVA_CONFIG_DIR": str(directory), **_VARIABLES}
+    return serve(NOVA, "nova.wsgi.osapi_compute:application", own, port, variables, threads=8)
+
+
+def _start(directory: Path, name: str, host: str = "control") -> Service:
+    own = directory / f"{name}-{host}.conf"
+    own.write_text(ini({"DEFAULT": {"host": host, "state_path": str(directory / f"{name}-{host}")}}))
+    (directory / f"{name}-{host}").mkdir()
+    common = directory / ("compute.conf" if name == "compute" else "nova.conf")
+    command: list[str | Path] = [
+        *(NOVA.bin() / f"nova-{name}", "--config-file", common, "--config-file", own)
+    ]
+    return start_service(command, 0, directory / f"{name}-{host}.log", _VARIABLES, ready=lambda: True)
