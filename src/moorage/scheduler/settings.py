@@ -62,6 +62,12 @@ class Settings:
         yield TenantIsolation(
             facts.projects, confined=self.confine_projects, required=self.require_project_aggregates
         )
+        yield from self.image_isolation(facts, image_properties)
+
+    def image_isolation(
+        self, facts: AggregateFacts, image_properties: Mapping[str, str]
+    ) -> Iterator[Prefilter]:
+        """The part of it that another image may change."""
         if self.isolate_by_traits:
             yield IsolatedAggregates(facts.traits)
         if self.isolate_by_images:
