@@ -26,6 +26,7 @@ from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
 from moorage.scheduler.weighers.contract import Weigher
 from moorage.scheduler.weighers.cpu import CpuWeigher
 from moorage.scheduler.weighers.disk import DiskWeigher
+from moorage.scheduler.weighers.failed_host import FailedHostWeigher
 from moorage.scheduler.weighers.pool import PoolWeigher
 from moorage.scheduler.weighers.ram import RamWeigher
 from moorage.scheduler.weighers.server_count import ServerCountWeigher
@@ -103,5 +104,6 @@ class Settings:
             SoftAffinityWeigher(self.soft_affinity_weight),
             SoftAntiAffinityWeigher(self.soft_anti_affinity_weight),
             BuildFailureWeigher(self.build_failure_weight),
+            FailedHostWeigher(),
         )
         return tuple(weigher for weigher in everyone if weigher.multiplier)
