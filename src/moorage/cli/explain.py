@@ -24,6 +24,12 @@ class Decision(msgspec.Struct):
     attempt: int
     created_at: str
     trace: Trace
+    operation: str | None = None
+
+    def head(self) -> str:
+        """When it was made, for what, and how often that had been tried."""
+        kind = "" if self.operation is None else f", {self.operation.replace('_', ' ')}"
+        return f"Decision of {self.created_at}{kind}, attempt {self.attempt}:"
 
 
 class Decisions(msgspec.Struct):
@@ -50,7 +56,7 @@ def explain(
     if not decisions:
         raise CommandError(f"nothing has been decided about server {server} yet")
     for decision in decisions:
-        typer.echo(f"Decision of {decision.created_at}, attempt {decision.attempt}:")
+        typer.echo(decision.head())
         typer.echo(story(decision.trace) + "\n")
 
 

@@ -6,6 +6,7 @@ for, so that a build that goes well has nothing more to write.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -27,7 +28,10 @@ _LAST_STEP = {"build": "spawn"}
 @dataclass(frozen=True)
 class Decision:
     operation_id: int | None
+    operation: str | None
+    """Its kind; None for a decision that no operation was made for, or one that is forgotten."""
     attempt: int
+    """Counted from 1 within its operation; what agents are fenced by goes on from one to the next."""
     created_at: datetime
     trace: dict[str, Any]
 
@@ -60,10 +64,14 @@ def of_server(connection: Connection, server_id: int) -> list[Decision]:
         .where(traces.c.server_id == server_id)
         .order_by(traces.c.id)
     )
-    return [
-        Decision(row.operation_id, row.attempt, row.created_at, _continued(row._mapping))
-        for row in connection.execute(query)
-    ]
+    found: list[Decision] = []
+    made: Counter[int | None] = Counter()
+    for row in connection.execute(query):
+        made[row.operation_id] += 1
+        number = 1 if row.operation_id is None else made[row.operation_id]
+        trace = _continued(row._mapping)
+        found.append(Decision(row.operation_id, row.kind, number, row.created_at, trace))
+    return found
 
 
 def _continued(row: RowMapping) -> dict[str, Any]:

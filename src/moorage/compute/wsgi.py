@@ -19,6 +19,9 @@ from moorage.http.auth import Wsgi
 from moorage.http.entry import Entry
 from moorage.http.policy import Authorizer
 
+OLD_REQUEST_ID = "x-compute-request-id"
+"""What the Compute API called it before there was a name for all services; clients still read it."""
+
 
 def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Wsgi] | None = None) -> Wsgi:
     """The whole stack; `others` are applications that share the port, by the path of each."""
@@ -35,4 +38,4 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
-    return Entry(stack, "compute", service.healthy)
+    return Entry(stack, "compute", service.healthy, (OLD_REQUEST_ID,))

@@ -71,6 +71,10 @@ class Seat:
     leaving: Leaving | None = None
     full_cells: frozenset[str] = frozenset()
     """Where there was no address for it."""
+    failed_hosts: frozenset[str] = frozenset()
+    """Where its ports could not be bound."""
+    looked_further: bool = False
+    """More candidates were asked for, since the best was on such a host: once is enough."""
     request: Request | None = None
     queries: tuple[Query, ...] = ()
     """Several only if there are several nodes that it may be on, and no others."""
@@ -209,6 +213,7 @@ class Decider:
             if seat.request is not None:
                 limit = self._settings.max_candidates + counts[_question(seat.request)]
                 seat.queries = tuple(map(tuple, seat.request.queries(limit)))
+                seat.looked_further = False
 
     def _request(self, seat: Seat, around: Surroundings, facts: AggregateFacts) -> Request:
         server = seat.server
@@ -224,8 +229,8 @@ class Decider:
             server_group=_group(seat, around),
             tried_nodes=seat.tried_nodes,
         )
-        if seat.full_cells:
-            request = replace(request, full_cells=seat.full_cells)
+        if seat.full_cells or seat.failed_hosts:
+            request = replace(request, full_cells=seat.full_cells, failed_hosts=seat.failed_hosts)
         if seat.leaving is not None:
             request = replace(request, leaves=seat.leaving.host, cell=seat.leaving.cell)
         request = hints.with_neighbours(request, asked.get("scheduler_hints") or {}, around.node_of)
@@ -274,7 +279,7 @@ class Decider:
         assert seat.request is not None
         seat.decision = self._selector.select(seat.request, found, this.board, seat.query)
         seat.decision.trace.attempts = seat.attempts
-        if seat.decision.cut_off and not seat.targeted:
+        if not seat.targeted and (seat.decision.cut_off or _looks_further(seat, seat.decision)):
             return False
         seat.choices = list(seat.decision.choices)
         if seat.choices:
@@ -282,6 +287,13 @@ class Decider:
         else:
             self.none_left(seat, this)
         return True
+
+
+def _looks_further(seat: Seat, decision: Decision) -> bool:
+    """Whether to look past a host that failed the server; one with very many nodes is not gone through."""
+    further = not seat.looked_further and decision.settles_for(seat.failed_hosts)
+    seat.looked_further |= further
+    return further
 
 
 def _shortcoming(state: HostState) -> str:

@@ -40,6 +40,8 @@ _MOST_ROUNDS = 5
 
 _DROPPED = "dropped"
 """The highest generation at which a claim of this server was dropped, for want of room for another one."""
+FAILED_HOSTS = "failed_hosts"
+"""Hosts that could not bind the ports of this server: it is not about their nodes."""
 BINDS_PORTS = "binds_ports"
 Placed = dict[str, Any]
 """Where a server goes: host, node, node_uuid, zone, cell, and which providers serve it."""
@@ -77,7 +79,7 @@ class Placer:
         A claim that it has from before is replaced by the new one, never dropped first: see decision 19.
         """
         with SECONDS.time():
-            seats = [Seat(work.server, _tried(work), full_cells=_full_cells(work)) for work in batch]
+            seats = [_seat(work) for work in batch]
             for work, seat in zip(batch, seats, strict=True):
                 if _may_hold(work):
                     _, seat.generation = self._placement.allocations(work.operation.server_uuid)
@@ -101,6 +103,7 @@ class Placer:
                 move.migration_uuid,
             )
             seat = Seat.of_move(work.server, leaving, move.flavor, move.target, _tried(work))
+            seat.failed_hosts = _failed_hosts(work)
             seat.held, seat.generation = self._placement.allocations(work.operation.server_uuid)
             seats.append(seat)
         return seats
@@ -129,7 +132,7 @@ class Placer:
 
     def _without_claim(self, work: Work, seat: Seat) -> Seat:
         """The claim that it has from before may be just what leaves no room for it."""
-        again = Seat(seat.server, seat.tried_nodes, full_cells=seat.full_cells)
+        again = _seat(work)
         again.disputed = not work.holds() or self._placement.claim([_claim_of(seat, {})]) != [None]
         work.data[_DROPPED] = max(seat.generation or 0, work.data.get(_DROPPED, 0))
         return again
@@ -220,12 +223,18 @@ def _placed(seat: Seat) -> Placed:
     }
 
 
+def _seat(work: Work) -> Seat:
+    """For a server that is on no host yet."""
+    full_cells = frozenset(work.data.get("full_cells", ()))
+    return Seat(work.server, _tried(work), full_cells=full_cells, failed_hosts=_failed_hosts(work))
+
+
 def _tried(work: Work) -> frozenset[str]:
     return frozenset(work.data.get("tried_nodes", ()))
 
 
-def _full_cells(work: Work) -> frozenset[str]:
-    return frozenset(work.data.get("full_cells", ()))
+def _failed_hosts(work: Work) -> frozenset[str]:
+    return frozenset(work.data.get(FAILED_HOSTS, ()))
 
 
 def _may_hold(work: Work) -> bool:

@@ -107,7 +107,8 @@ class ConductorService:
         decider = Decider(database, hosts, aggregates, placement, settings.scheduler, default_zone=zone)
         self._placer = Placer(decider, hosts, placement)
         self._duties = PortDuties(database, network, settings.service_down_time)
-        kinds = self._kinds(database, settings, hosts, network, placement)
+        fitness = Fitness(hosts, aggregates, placement, settings.scheduler)
+        kinds = self._kinds(database, settings, hosts, network, placement, fitness)
         self.runner = Runner(
             database,
             kinds,
@@ -135,6 +136,7 @@ class ConductorService:
         hosts: Hosts,
         network: Network,
         placement: PlacementClient,
+        fitness: Fitness,
     ) -> dict[str, Kind]:
         """All operations that there are, by name."""
         agents = Agents(self._bus, settings.ask_again_seconds)
@@ -163,7 +165,7 @@ class ConductorService:
             "build": build,
             "delete": Delete(database, agents, hosts, network, placement, self._duties),
             ledger.GIVE_BACK: GiveBack(network, placement),
-            "rebuild": Rebuild(agents, hosts, Fitness(hosts, placement)),
+            "rebuild": Rebuild(agents, hosts, fitness),
             "cold_move": ColdMove(tools),
             "confirm_resize": ConfirmResize(tools),
             "revert_resize": RevertResize(tools),

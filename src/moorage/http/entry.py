@@ -6,7 +6,7 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -32,8 +32,13 @@ _REQUEST_ID = re.compile(r"^req-[0-9a-fA-F-]{36}$")
 
 
 class Entry:
-    def __init__(self, inner: Wsgi, service: str, healthy: Callable[[], bool]) -> None:
+    """`id_headers` are further names under which answers tell their request id."""
+
+    def __init__(
+        self, inner: Wsgi, service: str, healthy: Callable[[], bool], id_headers: Sequence[str] = ()
+    ) -> None:
         self._inner = inner
+        self._id_headers = ("x-openstack-request-id", *id_headers)
         self._service = service
         self._healthy = healthy
 
@@ -55,7 +60,8 @@ class Entry:
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
             nonlocal seen_status
             seen_status = status[:3]
-            return start_response(status, [*headers, ("x-openstack-request-id", request_id)], exc_info)
+            named = [(name, request_id) for name in self._id_headers]
+            return start_response(status, [*headers, *named], exc_info)
 
         try:
             return self._inner(environ, start)

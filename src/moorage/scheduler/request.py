@@ -73,6 +73,8 @@ class Request:
     different_nodes: frozenset[str] = frozenset()
     tried_nodes: frozenset[str] = frozenset()
     """Nodes that have failed this server already."""
+    failed_hosts: frozenset[str] = frozenset()
+    """Hosts that could not bind the ports of this server, on whichever node."""
     full_cells: frozenset[str] = frozenset()
     """Cells that have no address left for this server."""
     narrowings: tuple[Narrowing, ...] = ()

@@ -38,8 +38,16 @@ class Decision:
     @property
     def cut_off(self) -> bool:
         """No host passed, but Placement had more to offer than it was asked for: worth a larger limit."""
+        return not self.choices and self._had_more
+
+    def settles_for(self, hosts: frozenset[str]) -> bool:
+        """The best is on one of these hosts, though Placement had more to offer than it was asked for."""
+        return bool(self.choices) and self.choices[0].place.host in hosts and self._had_more
+
+    @property
+    def _had_more(self) -> bool:
         limit = dict(self.trace.query).get("limit")
-        return not self.choices and limit is not None and self.trace.candidates >= int(limit)
+        return limit is not None and self.trace.candidates >= int(limit)
 
     @property
     def chosen(self) -> Choice | None:

@@ -26,6 +26,7 @@ from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
 from moorage.scheduler.weighers.contract import Weigher
 from moorage.scheduler.weighers.cpu import CpuWeigher
 from moorage.scheduler.weighers.disk import DiskWeigher
+from moorage.scheduler.weighers.failed_host import FailedHostWeigher
 from moorage.scheduler.weighers.pool import PoolWeigher
 from moorage.scheduler.weighers.ram import RamWeigher
 from moorage.scheduler.weighers.server_count import ServerCountWeigher
@@ -62,6 +63,12 @@ class Settings:
         yield TenantIsolation(
             facts.projects, confined=self.confine_projects, required=self.require_project_aggregates
         )
+        yield from self.image_isolation(facts, image_properties)
+
+    def image_isolation(
+        self, facts: AggregateFacts, image_properties: Mapping[str, str]
+    ) -> Iterator[Prefilter]:
+        """The part of it that another image may change."""
         if self.isolate_by_traits:
             yield IsolatedAggregates(facts.traits)
         if self.isolate_by_images:
@@ -97,5 +104,6 @@ class Settings:
             SoftAffinityWeigher(self.soft_affinity_weight),
             SoftAntiAffinityWeigher(self.soft_anti_affinity_weight),
             BuildFailureWeigher(self.build_failure_weight),
+            FailedHostWeigher(),
         )
         return tuple(weigher for weigher in everyone if weigher.multiplier)

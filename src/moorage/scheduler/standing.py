@@ -56,6 +56,7 @@ def kind_of(request: Request) -> Hashable | None:
         request.same_nodes,
         request.different_nodes,
         request.tried_nodes,
+        request.failed_hosts,
         request.full_cells,
         request.image,
     )

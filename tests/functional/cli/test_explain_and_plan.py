@@ -94,7 +94,24 @@ def test_each_host_that_failed_is_in_the_story(cloud: Cloud) -> None:
     ends = [decision["trace"]["attempts"][-1] for decision in told["traces"]]
     assert [(end["step"], end["outcome"]) for end in ends] == [("spawn", "failed")] * 3
     assert len({end["place"]["host"] for end in ends}) == 3
+    assert [decision["attempt"] for decision in told["traces"]] == [1, 2, 3]
     assert cloud.run("explain", "unlucky").stdout.count("spawn failed (the fake driver was told") == 3
+
+
+def test_attempts_are_counted_from_1_within_each_operation(cloud: Cloud) -> None:
+    uuid = cloud.boot("mover", "ACTIVE")
+    path = f"/v2.1/servers/{uuid}"
+    for action, status in (
+        ({"os-stop": None}, "SHUTOFF"),
+        ({"migrate": None}, "VERIFY_RESIZE"),
+        ({"confirmResize": None}, "SHUTOFF"),
+        ({"migrate": None}, "VERIFY_RESIZE"),
+    ):
+        cloud.call("POST", f"{path}/action", json=action)
+        wait_until(lambda: cloud.call("GET", path)["server"]["status"] == status, status, 30)  # noqa: B023
+    said = cloud.run("explain", "mover").stdout
+    heads = [line.split(", ", 1)[1] for line in said.splitlines() if line.startswith("Decision of ")]
+    assert heads == ["build, attempt 1:", "cold move, attempt 1:", "cold move, attempt 1:"]
 
 
 def test_a_deleted_server_is_explained_by_its_name(cloud: Cloud) -> None:

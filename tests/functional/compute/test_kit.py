@@ -52,6 +52,24 @@ def test_both_version_headers_are_taken_and_answered(admin: User) -> None:
         assert "x-openstack-nova-api-version" in answer.headers["vary"].lower()
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [("/", 200), ("/v2.1/flavors", 200), ("/v2.1/flavors/none", 404), ("/v2.1/nothing", 404), ("/v2/", 200)],
+)
+def test_every_answer_names_its_request_in_both_headers(cloud: Cloud, path: str, status: int) -> None:
+    headers = {"x-auth-token": "admin", "x-compute-request-id": "req-mine"}
+    found = cloud.client.simulate_get(path, headers=headers)
+    assert found.status_code == status
+    assert found.headers["x-compute-request-id"].startswith("req-")
+    assert found.headers["x-compute-request-id"] == found.headers["x-openstack-request-id"] != "req-mine"
+
+
+def test_a_refused_login_has_a_request_id_too(cloud: Cloud) -> None:
+    found = cloud.client.simulate_get("/v2.1/flavors")
+    assert found.status_code == 401
+    assert found.headers["x-compute-request-id"] == found.headers["x-openstack-request-id"]
+
+
 def test_standard_header_wins_over_legacy(admin: User) -> None:
     answer = admin.at("2.5").call("GET", "/flavors", headers={"X-OpenStack-Nova-API-Version": "2.61"})
     assert answer.headers["x-openstack-nova-api-version"] == "2.5"

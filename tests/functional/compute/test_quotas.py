@@ -156,6 +156,35 @@ def test_classes(database_url: str) -> None:
         assert cloud.member().get(path).status == 403
 
 
+def test_a_class_returns_all_that_was_changed(database_url: str) -> None:
+    with cloud_on(database_url) as cloud:
+        path = "/os-quota-class-sets/default"
+        for version, count in (("2.1", 12), ("2.49", 12), ("2.50", 10), ("2.56", 10), ("2.57", 7), ("2.96", 7)):
+            admin = cloud.admin.at(version)
+            before = admin.get(path).json["quota_class_set"]
+            del before["id"]
+            wanted = {name: bound + 3 for name, bound in before.items()}
+            assert admin.put(path, {"quota_class_set": wanted}).json["quota_class_set"] == wanted
+            assert admin.get(path).json["quota_class_set"] == {"id": "default", **wanted}
+            assert len(wanted) == count
+        old = cloud.admin.at("2.35").get("/os-quota-sets/any").json["quota_set"]
+        assert [old[name] for name in NETWORKS] == [5, 5, 5, 5]  # -1, and 3 more twice
+
+
+def test_limits_of_networks_are_kept_though_nothing_here_goes_by_them(admin: User) -> None:
+    wanted = {"fixed_ips": 7, "floating_ips": 0, "security_groups": -1, "security_group_rules": 4}
+    old = admin.at("2.35")
+    changed = set_quotas(old, "wired", **wanted).json["quota_set"]
+    assert {name: changed[name] for name in wanted} == wanted
+    assert set_quotas(old, "wired", "?user_id=eve", fixed_ips=8).fault[0] == "badRequest"
+    assert set_quotas(old, "wired", "?user_id=eve", fixed_ips=6).json["quota_set"]["fixed_ips"] == 6
+    assert set_quotas(old, "bare", "?user_id=eve", fixed_ips=6).status == 200
+    shown = old.get("/os-quota-sets/wired/detail").json["quota_set"]["fixed_ips"]
+    assert shown == {"limit": 7, "in_use": 0, "reserved": 0}
+    assert admin.delete("/os-quota-sets/wired").status == 202
+    assert old.get("/os-quota-sets/wired").json["quota_set"]["fixed_ips"] == -1
+
+
 def test_limits(cloud: Cloud, admin: User) -> None:
     use(cloud, "limited", 2)
     user = cloud.reader(project_id="limited")

@@ -42,12 +42,12 @@ class Harbour:
     def running_many(self, count: int, **fields: Any) -> None:
         self.cloud.await_status(self.cloud.boot(count=count, **fields), "ACTIVE")
 
-    def make_flavor(self, name: str, resource_class: str) -> None:
-        """A flavor of one whole node."""
+    def make_flavor(self, name: str, resource_class: str, more: dict[str, str] | None = None) -> None:
+        """A flavor of one of this class, and nothing else; `more` are extra specs."""
         flavor = {"name": name, "id": name, "ram": 64, "vcpus": 1, "disk": 1}
         assert self.cloud.api.simulate_post("/v2.1/flavors", json={"flavor": flavor}).status_code == 200
         specs = {f"resources:{other}": "0" for other in ("VCPU", "MEMORY_MB", "DISK_GB")}
-        body = {"extra_specs": {**specs, f"resources:{resource_class}": "1"}}
+        body = {"extra_specs": {**specs, f"resources:{resource_class}": "1", **(more or {})}}
         reply = self.cloud.api.simulate_post(f"/v2.1/flavors/{name}/os-extra_specs", json=body)
         assert reply.status_code == 200, reply.text
 
@@ -95,6 +95,14 @@ class Harbour:
         with self.cloud.placement.database.write() as connection:
             connection.execute(sa.insert(images).values(row))
         return uuid
+
+    def make_aggregate(self, name: str, host: str, metadata: dict[str, str]) -> None:
+        """An aggregate of one host; Placement knows it when this returns."""
+        made = self.cloud.api.simulate_post("/v2.1/os-aggregates", json={"aggregate": {"name": name}})
+        path = f"/v2.1/os-aggregates/{made.json['aggregate']['id']}/action"
+        for action in ({"set_metadata": {"metadata": metadata}}, {"add_host": {"host": host}}):
+            reply = self.cloud.api.simulate_post(path, json=action)
+            assert reply.status_code == 200, reply.text
 
     def stop_agent(self, host: str) -> None:
         """The host is dead."""

@@ -115,6 +115,10 @@ def test_a_destination_that_fails_is_left_for_the_next(harbour: Make) -> None:
     moves = [one["trace"]["chosen"]["host"] for one in trace[1:]]
     assert len(moves) == len(set(moves)) == 3
     assert source not in moves
+    assert [(one["operation"], one["attempt"]) for one in trace] == [
+        ("build", 1),
+        *(("cold_move", number) for number in (1, 2, 3)),
+    ]
 
 
 def test_a_destination_that_dies_is_left_for_the_next(harbour: Make) -> None:

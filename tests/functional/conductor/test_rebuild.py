@@ -99,6 +99,39 @@ def test_an_image_that_can_not_run_there_changes_nothing(
     assert words in place.last_error(uuid)
 
 
+def test_the_same_image_stays_though_others_of_its_kind_may_not_come_any_more(harbour: Make) -> None:
+    place = harbour(hosts=1, **{"fake.vcpus": 1})
+    old = place.add_image({"os_distro": "windows"})
+    uuid = place.running(imageRef=old)
+    place.make_aggregate("free", "fake-1", {"os_distro": "debian"})
+    place.set_service("fake-1", status="disabled")
+    place.act(uuid, {"rebuild": {"imageRef": old, "name": "new"}})
+    assert place.settled(uuid, "ACTIVE")["name"] == "new"
+    place.act(uuid, {"rebuild": {"imageRef": place.add_image({"os_distro": "windows"})}})
+    assert place.settled(uuid, "ACTIVE")["image"]["id"] == old
+    assert "images with another os_distro" in place.last_error(uuid)
+
+
+def test_whose_a_host_is_says_nothing_about_an_image(harbour: Make) -> None:
+    """It may have changed since the boot; a server that runs stays where it is."""
+    place = harbour(hosts=1)
+    uuid = place.running()
+    place.make_aggregate("theirs", "fake-1", {"filter_tenant_id": "others"})
+    other = place.add_image({"os_distro": "debian"})
+    place.act(uuid, {"rebuild": {"imageRef": other}})
+    assert place.settled(uuid, "ACTIVE")["image"]["id"] == other
+
+
+def test_what_the_flavor_requires_is_asked_of_the_host_too(harbour: Make) -> None:
+    place = harbour(hosts=1, **{"fake.traits": ["CUSTOM_LICENSED", "COMPUTE_NODE"]})
+    place.make_aggregate("licensed", "fake-1", {"trait:CUSTOM_LICENSED": "required"})
+    place.make_flavor("licensed", "VCPU", {"trait:CUSTOM_LICENSED": "required"})
+    uuid = place.running(flavorRef="licensed")
+    other = place.add_image({})
+    place.act(uuid, {"rebuild": {"imageRef": other}})
+    assert place.settled(uuid, "ACTIVE")["image"]["id"] == other
+
+
 def test_a_rebuild_that_fails_is_an_error_from_which_another_one_recovers(harbour: Make) -> None:
     place = harbour(hosts=1)
     uuid = place.running(metadata={"fake:rebuild": "fail"})

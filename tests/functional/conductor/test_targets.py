@@ -179,6 +179,34 @@ def test_a_new_image_is_checked_against_the_one_host(crowded: Make) -> None:
     assert place.held(uuid) == before
 
 
+def test_a_new_image_keeps_to_the_isolation_of_a_full_host(crowded: Make) -> None:
+    """What keeps a server with such an image out of the host at its boot does so when it is made anew."""
+    place = crowded(hosts=2, **{"fake.vcpus": 1, "fake.traits": ["CUSTOM_LICENSED", "COMPUTE_NODE"]})
+    licensed = place.add_image({"trait:CUSTOM_LICENSED": "required", "os_distro": "debian"})
+    place.make_aggregate("licensed", "fake-1", {"trait:CUSTOM_LICENSED": "required", "os_distro": "debian"})
+    uuid = place.running(host="fake-1", imageRef=licensed)
+    crowd(place)
+    before = place.held(uuid)
+    wanted = {"trait:CUSTOM_LICENSED": "required"}
+    for properties, words in (
+        ({**wanted, "os_distro": "windows"}, "images with another os_distro"),
+        ({"os_distro": "debian"}, "only servers that ask for CUSTOM_LICENSED"),
+    ):
+        other = place.add_image(properties)
+        place.act(uuid, {"rebuild": {"imageRef": other}})
+        server = place.settled(uuid, "ACTIVE")
+        assert server["image"]["id"] == licensed
+        assert place.last_error(uuid).startswith("No valid host was found")
+        assert words in place.last_error(uuid)
+    for properties in (wanted, {**wanted, "os_distro": "debian"}):
+        other = place.add_image(properties)
+        place.act(uuid, {"rebuild": {"imageRef": other}})
+        assert place.settled(uuid, "ACTIVE")["image"]["id"] == other
+        assert place.only_on(uuid, "fake-1").image == other
+    assert place.held(uuid) == before
+    assert place.cloud.asked.queries == []  # no candidates were asked for, which a full host is none of
+
+
 def full(place: Harbour) -> str:
     """How a user is told that a host is full; the reference does not say of what."""
     return "too full" if isinstance(place.cloud, ReferenceYard) else "vcpu: needs 1, free 0 of 4"

@@ -276,6 +276,19 @@ def test_a_tree_is_asked_for_its_traits(client: PlacementClient) -> None:
     assert not client.tree_has(node_uuid(3), [])
 
 
+def test_a_provider_is_among_those_of_aggregates_whatever_is_used_of_it(client: PlacementClient) -> None:
+    gpu = ReportedProvider(node_uuid(2), "gpu", parent_provider_uuid=node_uuid(1))
+    client.report([node(1, vcpus=4, aggregates=[EAST]), gpu, node(3)])
+    assert client.claim([claim(1, on=1, vcpus=4)]) == [None]
+    assert client.is_among(node_uuid(1), [f"in:{EAST},{WEST}"])
+    assert client.is_among(node_uuid(1), [f"in:{EAST}", f"!in:{WEST}"])
+    assert not client.is_among(node_uuid(1), [f"in:{EAST}", f"!in:{WEST},{EAST}"])
+    assert not client.is_among(node_uuid(1), [f"in:{WEST}"])
+    assert client.is_among(node_uuid(3), [f"!in:{EAST}", f"!in:{WEST}"])
+    assert client.is_among(node_uuid(1), [])
+    assert not client.is_among(node_uuid(4), [])
+
+
 def test_claims_that_belong_together_come_true_together(client: PlacementClient) -> None:
     client.report([node(1, vcpus=4), node(2, vcpus=4)])
     assert client.claim([claim(1, on=1, vcpus=3)]) == [None]

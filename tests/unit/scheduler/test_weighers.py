@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
 from moorage.scheduler.weighers.contract import Weigher, shares
 from moorage.scheduler.weighers.cpu import CpuWeigher
 from moorage.scheduler.weighers.disk import DiskWeigher
+from moorage.scheduler.weighers.failed_host import FailedHostWeigher
 from moorage.scheduler.weighers.pool import PoolWeigher
 from moorage.scheduler.weighers.ram import RamWeigher
 from moorage.scheduler.weighers.server_count import ServerCountWeigher
@@ -53,6 +55,15 @@ def test_more_free_is_better_in_proportion_to_the_most(weigher: Weigher, name: s
 def test_what_the_pass_took_is_no_longer_free() -> None:
     options = [option(1, {"taken": {"VCPU": 8}}, VCPU=10), option(2, VCPU=4)]
     assert given_by(CpuWeigher(1.0), options) == [0.5, 1.0]
+
+
+def test_a_host_that_failed_the_server_comes_after_all_others() -> None:
+    weigher = FailedHostWeigher()
+    options = [option(1), option(2), option(3)]
+    assert not weigher.applies(request())
+    asked = replace(request(), failed_hosts=frozenset({"host-2"}))
+    assert weigher.applies(asked)
+    assert given_by(weigher, options, asked) == [1e9, 0.0, 1e9]
 
 
 def test_of_pools_those_with_fewer_servers_come_first_and_other_hosts_don_t_care() -> None:

@@ -27,13 +27,9 @@ def project(call: Call) -> dict[str, str | None]:
 
 
 def limits_shown(limits: Mapping[str, int]) -> dict[str, int]:
-    """By the API's names; networks are not our business any more, so nothing bounds them here."""
+    """By the API's names. Limits of networks are kept for who sets them, but nothing here goes by them."""
     shown = {name: bound for name, bound in limits.items() if name != _PATH_LENGTH}
-    return {
-        **shown,
-        _PATH_BYTES: limits.get(_PATH_BYTES, limits[_PATH_LENGTH]),
-        **dict.fromkeys(_NETWORK, UNLIMITED),
-    }
+    return {**dict.fromkeys(_NETWORK, UNLIMITED), _PATH_BYTES: limits[_PATH_LENGTH], **shown}
 
 
 def show(service: ComputeService, call: Call) -> Reply:
@@ -89,9 +85,7 @@ def _bound(name: str, value: Any) -> int:
 
 
 def _stored_names(asked: Mapping[str, int]) -> dict[str, int]:
-    """Quotas of networks are taken, as ever, and without effect."""
-    named = {_PATH_LENGTH if name == _PATH_BYTES else name: bound for name, bound in asked.items()}
-    return {name: bound for name, bound in named.items() if name not in _NETWORK}
+    return {_PATH_LENGTH if name == _PATH_BYTES else name: bound for name, bound in asked.items()}
 
 
 def _check(
@@ -104,7 +98,7 @@ def _check(
     used = used_by(connection, project_id, user_id)
     whole = quotas.of_project(connection, service.settings.quotas, project_id)
     for resource, limit in wanted.items():
-        most = UNLIMITED if user_id is None else whole[resource]
+        most = UNLIMITED if user_id is None else whole.get(resource, UNLIMITED)
         quotas.check_settable(resource, limit, used.get(resource, 0), most)
 
 

@@ -10,7 +10,7 @@ from moorage.compute.api.asked import Asked
 from moorage.compute.api.endpoint import RULE, own_project
 from moorage.compute.api.move_actions import ask_of
 from moorage.compute.api.passwords import password
-from moorage.compute.api.server_views import ServerView
+from moorage.compute.api.server_views import EXTENDED_USER_DATA, ServerView
 from moorage.compute.errors import ComputeError, NotFoundError, UnavailableError
 from moorage.compute.rebuilds import Wanted
 from moorage.compute.service import ComputeService
@@ -90,6 +90,7 @@ def _answer(asked: Asked) -> Reply:
     shown["adminPass"] = asked.argument.get("adminPass") or password()
     if call.version >= (2, 54):
         shown["key_name"] = server.key_name
+    shown.pop(EXTENDED_USER_DATA, None)  # a rebuild has one of its own
     if call.version >= (2, 57):
         shown["user_data"] = server.user_data
     return Reply(202, {"server": shown}, headers={"location": shown["links"][0]["href"]})

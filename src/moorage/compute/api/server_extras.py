@@ -51,6 +51,7 @@ def trace(service: ComputeService, call: Call) -> Reply:
     shown = [
         {
             "operation_id": decision.operation_id,
+            "operation": decision.operation,
             "attempt": decision.attempt,
             "created_at": times.zulu(decision.created_at),
             "trace": decision.trace,

@@ -21,6 +21,7 @@ EXTENDED_ATTRIBUTES = f"{RULE}os-extended-server-attributes"
 SHOW_HOST_STATUS = f"{RULE}servers:show:host_status"
 SHOW_UNKNOWN_HOST = f"{RULE}servers:show:host_status:unknown-only"
 SHOW_EXTRA_SPECS = f"{RULE}servers:show:flavor-extra-specs"
+EXTENDED_USER_DATA = "OS-EXT-SRV-ATTR:user_data"
 
 _WITH_PROGRESS = frozenset({"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"})
 _WITH_FAULT = frozenset({"ERROR", "DELETED"})
@@ -166,7 +167,7 @@ class ServerView:
                 f"{prefix}:ramdisk_id": "",
                 f"{prefix}:reservation_id": server.reservation_id,
                 f"{prefix}:root_device_name": "/dev/vda",
-                f"{prefix}:user_data": server.user_data,
+                EXTENDED_USER_DATA: server.user_data,
             }
         return shown
 

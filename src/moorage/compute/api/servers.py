@@ -116,7 +116,7 @@ def create(service: ComputeService, call: Call) -> Reply:
 
 
 def update(service: ComputeService, call: Call) -> Reply:
-    """Change a server's name, description, host name or access addresses."""
+    """Change a server's name, description, host name, access addresses or disk configuration."""
     given = call.json()["server"]
     columns = {column: given[name] for name, column in _UPDATABLE.items() if name in given}
     if "name" in columns:
@@ -124,11 +124,13 @@ def update(service: ComputeService, call: Call) -> Reply:
     for column in ("access_ip_v4", "access_ip_v6"):
         if column in columns:
             columns[column] = server_body.plain_address(columns[column])
+    asked_for = {key: given[name] for name, key in _UPDATABLE_REQUEST.items() if name in given}
 
     def change(connection: Connection) -> tuple[Server, list[str] | None]:
         server = lock(connection, call)
-        if columns:
-            domain.update(connection, server.id, **columns)
+        changed = {**columns, "request": {**server.request, **asked_for}} if asked_for else columns
+        if changed:
+            domain.update(connection, server.id, **changed)
             server = find(connection, call)
         groups = domain.groups_of(connection, server.id) if call.version >= (2, 71) else None
         return server, groups
@@ -145,6 +147,8 @@ _UPDATABLE = {
     "accessIPv4": "access_ip_v4",
     "accessIPv6": "access_ip_v6",
 }
+_UPDATABLE_REQUEST = {"OS-DCF:diskConfig": "disk_config"}
+"""Of what was asked for when the server was made."""
 
 
 def delete(service: ComputeService, call: Call) -> Reply:

@@ -30,7 +30,7 @@ from moorage.compute.states import TaskState, VmState
 from moorage.conductor import build_failures, groups, server_ports, server_spec
 from moorage.conductor.agents import Agents
 from moorage.conductor.deciding import NoHost
-from moorage.conductor.placing import BINDS_PORTS, Disputed, Placer
+from moorage.conductor.placing import BINDS_PORTS, FAILED_HOSTS, Disputed, Placer
 from moorage.conductor.plugging import PLUGGED, Plugging
 from moorage.conductor.port_duties import LATE, PortDuties
 from moorage.conductor.runner import Step
@@ -148,7 +148,7 @@ class Build:
     def bind(self, batch: Sequence[Work]) -> None:
         whose = self._duties.split(batch)
         for work in whose.nowhere:
-            self._try_elsewhere(work, "bind", _nobody(work), allowed=True)
+            self._leave_host(work, _nobody(work), allowed=True)
         for work in whose.there:
             self._duties.delegate(work)
             work.changes["task_state"] = TaskState.SPAWNING.value
@@ -187,11 +187,16 @@ class Build:
     def _unbindable(self, work: Work, error: NetworkError) -> None:
         """A cell without addresses is left as a whole, which does not count as a failure of a host."""
         if error.cell is None:
-            self._try_elsewhere(work, "bind", str(error), allowed=error.retry_elsewhere)
+            self._leave_host(work, str(error), allowed=error.retry_elsewhere)
             return
         work.data.setdefault("full_cells", []).append(error.cell)
         _give_up_here(work, "bind", "refused", str(error))
         work.advance("reschedule")
+
+    def _leave_host(self, work: Work, error: str, *, allowed: bool) -> None:
+        """Ports are bound at a host, whatever the node: its other nodes come last."""
+        work.data.setdefault(FAILED_HOSTS, []).append(work.data["placed"]["host"])
+        self._try_elsewhere(work, "bind", error, allowed=allowed)
 
     def spawn(self, batch: Sequence[Work]) -> None:
         self._agents.ask(batch, "spawn", then="spawned", payload=_spawn_payload)

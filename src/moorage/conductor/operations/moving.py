@@ -30,7 +30,7 @@ from moorage.conductor.both_ends import BothEnds
 from moorage.conductor.deciding import NoHost
 from moorage.conductor.hosts import Hosts
 from moorage.conductor.move import TASKS, End, Move, destination
-from moorage.conductor.placing import Disputed, Placer
+from moorage.conductor.placing import FAILED_HOSTS, Disputed, Placer
 from moorage.conductor.runner import Step
 from moorage.conductor.work import Work
 from moorage.db.database import Database
@@ -150,6 +150,7 @@ class Moving:
         bindings = [server_ports.binding(work, destination(work).host, cell_of(work)) for work in batch]
         for work, ports in zip(batch, self._tools.network.bind(bindings), strict=True):
             if isinstance(ports, NetworkError):
+                work.data.setdefault(FAILED_HOSTS, []).append(destination(work).host)
                 self.failed(work, "bind", str(ports), destination(work), elsewhere=ports.retry_elsewhere)
                 continue
             server_ports.keep(work, ports)

@@ -3,7 +3,7 @@
     begin (may the image run there?) → rebuild → rebuilt
 
 The server keeps its place and its allocations, so nothing is claimed: a new image is held against the one
-node that it has to run on, whatever room is left there.
+node that it has to run on, whatever room is left there. The image that it has is not: it runs there.
 """
 
 from __future__ import annotations

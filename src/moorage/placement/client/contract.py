@@ -99,6 +99,9 @@ class PlacementClient(Protocol):
     def tree_has(self, provider_uuid: str, traits: Collection[str]) -> bool:
         """Whether some provider of that one's tree has all these traits, whatever is used of it."""
 
+    def is_among(self, provider_uuid: str, member_of: Collection[str]) -> bool:
+        """Whether that provider meets all these conditions on its aggregates (`in:…`, `!in:…`)."""
+
     def why(self, query: Sequence[tuple[str, str]]) -> Mapping[str, Any] | None:
         """What excluded the rest, with numbers; None if this Placement can't tell."""
 

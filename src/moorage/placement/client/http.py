@@ -15,7 +15,7 @@ from moorage.placement.client.contract import (
     ProviderAggregates,
     ReportedProvider,
 )
-from moorage.placement.client.dialect import CONSUMER_TYPES_SINCE, Question
+from moorage.placement.client.dialect import CONSUMER_TYPES_SINCE, FORBIDDEN_AGGREGATES_SINCE, Question
 from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, refusal
 from moorage.placement.client.membership_calls import MembershipCalls
 from moorage.placement.client.provider_calls import ProviderCalls
@@ -47,7 +47,9 @@ class HttpPlacement:
         """The providers in any of these."""
         if not aggregates:
             return frozenset()
-        query = [("member_of", f"in:{','.join(sorted(aggregates))}")]
+        return self._providers_of([("member_of", f"in:{','.join(sorted(aggregates))}")])
+
+    def _providers_of(self, query: Sequence[tuple[str, str]]) -> frozenset[str]:
         listed = decoded(expect(self._link.get("/resource_providers", query), 200), _Listing)
         return frozenset(provider.uuid for provider in listed.resource_providers)
 
@@ -123,8 +125,17 @@ class HttpPlacement:
         query = [("in_tree", provider_uuid)]
         if traits:
             query.append(("required", ",".join(sorted(traits))))
-        listed = decoded(expect(self._link.get("/resource_providers", query), 200), _Listing)
-        return bool(listed.resource_providers)
+        return bool(self._providers_of(query))
+
+    def is_among(self, provider_uuid: str, member_of: Collection[str]) -> bool:
+        itself = ("uuid", provider_uuid)
+        if self._link.version >= FORBIDDEN_AGGREGATES_SINCE:
+            return bool(self._providers_of([itself, *(("member_of", value) for value in member_of)]))
+        inside = [("member_of", value) for value in member_of if not value.startswith("!")]
+        outside = [("member_of", value[1:]) for value in member_of if value.startswith("!")]
+        return bool(self._providers_of([itself, *inside])) and not any(
+            self._providers_of([itself, pair]) for pair in outside
+        )
 
     def why(self, query: Sequence[tuple[str, str]]) -> Mapping[str, Any] | None:
         path = self._link.extension(WHY)

@@ -84,6 +84,12 @@ class LocalPlacement:
         query = [("in_tree", provider_uuid)]
         if traits:
             query.append(("required", ",".join(sorted(traits))))
+        return self._is_any(query)
+
+    def is_among(self, provider_uuid: str, member_of: Collection[str]) -> bool:
+        return self._is_any([("uuid", provider_uuid), *(("member_of", value) for value in member_of)])
+
+    def _is_any(self, query: Sequence[tuple[str, str]]) -> bool:
         with _answering(), self._service.picture() as (fleet, _):
             return bool(find_providers(fleet, parse.provider_filters(query, MICROVERSION)))
 

@@ -188,6 +188,55 @@ def test_the_answer_of_an_older_rebuild_is_shorter(cloud: Cloud, running: str) -
     assert {"user_data", "key_name", "OS-EXT-STS:task_state"}.isdisjoint(answer)
 
 
+REBUILT = {
+    *("id", "name", "status", "tenant_id", "user_id", "metadata", "hostId", "image", "flavor", "created"),
+    *("updated", "addresses", "accessIPv4", "accessIPv6", "links", "OS-DCF:diskConfig", "progress", "adminPass"),
+}
+"""What a rebuild has always answered; then what each version added, to all and to administrators."""
+ADDED: list[tuple[int, set[str], set[str]]] = [
+    (9, {"locked"}, set()),
+    (19, {"description"}, set()),
+    (26, {"tags"}, set()),
+    (54, {"key_name"}, set()),
+    (57, {"user_data"}, set()),
+    (63, {"trusted_image_certificates"}, set()),
+    (71, {"server_groups"}, set()),
+    (73, {"locked_reason"}, set()),
+    (
+        75,
+        {
+            *("OS-EXT-AZ:availability_zone", "config_drive", "OS-SRV-USG:launched_at", "security_groups"),
+            *("OS-SRV-USG:terminated_at", "OS-EXT-STS:task_state", "OS-EXT-STS:vm_state"),
+            *("OS-EXT-STS:power_state", "os-extended-volumes:volumes_attached"),
+        },
+        {
+            "host_status",
+            *(f"OS-EXT-SRV-ATTR:{name}" for name in ("host", "instance_name", "hypervisor_hostname")),
+            *(f"OS-EXT-SRV-ATTR:{name}" for name in ("hostname", "kernel_id", "launch_index", "ramdisk_id")),
+            *(f"OS-EXT-SRV-ATTR:{name}" for name in ("reservation_id", "root_device_name")),
+        },
+    ),
+    (90, {"OS-EXT-SRV-ATTR:hostname"}, set()),
+    (96, {"pinned_availability_zone"}, set()),
+]
+
+
+@pytest.mark.parametrize("administrator", [False, True])
+def test_each_version_of_a_rebuild_answers_with_its_fields(
+    cloud: Cloud, running: str, administrator: bool
+) -> None:
+    for minor in (1, 9, 19, 26, 53, 54, 56, 57, 62, 63, 70, 71, 72, 73, 74, 75, 89, 90, 95, 96):
+        user = cloud.admin if administrator else cloud.alice
+        answer = ask(user, running, {"rebuild": {"imageRef": IMAGE}}, f"2.{minor}")
+        assert answer.status_code == 202, answer.text
+        expected = set(REBUILT)
+        for since, to_all, to_administrators in ADDED:
+            if minor >= since:
+                expected |= to_all | (to_administrators if administrator else set())
+        assert set(answer.json["server"]) == expected, f"2.{minor}"
+        cloud.run(running, node_uuid=NODE)
+
+
 def test_resizing_keeps_to_the_quotas_of_the_user(cloud: Cloud, running: str) -> None:
     body = {"quota_set": {"cores": 3}}
     assert cloud.admin.call("PUT", "/os-quota-sets/red?user_id=alice", body).status_code == 200

@@ -170,10 +170,30 @@ def test_update(cloud: Cloud) -> None:
     assert cloud.server(uuid).name == "renamed"
 
 
+@pytest.mark.parametrize("version", ["2.1", "2.74", "2.75", "2.96"])
+def test_the_disk_config_is_kept_and_may_be_changed(cloud: Cloud, version: str) -> None:
+    uuid = running(cloud, metadata={"a": "b"}, **{"OS-DCF:diskConfig": "AUTO"})
+
+    def put(**server: Any) -> Any:
+        answer = cloud.alice.call("PUT", f"/servers/{uuid}", {"server": server}, version=version)
+        assert answer.status_code == 200, answer.text
+        shown = cloud.alice.get(f"/servers/{uuid}", version)["server"]
+        assert answer.json["server"]["OS-DCF:diskConfig"] == shown["OS-DCF:diskConfig"]
+        return shown
+
+    assert put(name="renamed")["OS-DCF:diskConfig"] == "AUTO"
+    before = cloud.server(uuid).request
+    assert put(**{"OS-DCF:diskConfig": "MANUAL"})["OS-DCF:diskConfig"] == "MANUAL"
+    assert put(name="again")["OS-DCF:diskConfig"] == "MANUAL"
+    assert put(name="third", **{"OS-DCF:diskConfig": "AUTO"})["name"] == "third"
+    assert cloud.server(uuid).request == before
+
+
 @pytest.mark.parametrize(
     ("version", "server"),
     [
         ("2.18", {"description": "d"}),
+        ("2.96", {"name": "x", "OS-DCF:diskConfig": "auto"}),
         ("2.89", {"hostname": "web"}),
         ("2.90", {"hostname": "web.example.org"}),
         ("2.96", {"name": ""}),
