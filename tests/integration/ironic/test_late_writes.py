@@ -78,7 +78,16 @@ def spec(metal: Nodes, mode: str, node: str, name: str) -> ServerSpec:
     image = {"id": "image-1", "properties": source}
     secret = base64.b64encode(f"the secret of {name}".encode()).decode()
     return ServerSpec(
-        uuids.generate(), name, "p", "u", where, flavor, image, user_data=secret, config_drive=True, work="1-1"
+        uuids.generate(),
+        name,
+        "p",
+        "u",
+        where,
+        flavor,
+        image,
+        user_data=secret,
+        config_drive=True,
+        work="1-1",
     )
 
 
@@ -249,7 +258,9 @@ def test_a_late_rebuild_reaches_neither_the_next_server_nor_the_same_one(
         assert heir.rebuild(wanted) == RUNNING
         done = metal.show(node)["provision_updated_at"]
         late.set()
-    assert metal.show(node)["provision_updated_at"] == done, "what was written to the disk since is still there"
+    assert metal.show(node)["provision_updated_at"] == done, (
+        "what was written to the disk since is still there"
+    )
     assert secret_on(postgres, node) == "the secret of rebuilt"
     heir.destroy(server.uuid, node)
     wait_until_free(metal, node)
