@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+_LONGEST = 240.0
+"""Seconds for which a request is held at most, whatever the test does."""
 _HOP = {"connection", "keep-alive", "transfer-encoding", "content-length", "date", "server"}
 
 
@@ -31,14 +33,21 @@ class Fault:
     """Seconds before anything happens."""
     cut: bool = False
     """The answer is the service's, but ends in its middle."""
+    until: threading.Event | None = None
+    """Nothing happens before this is set, either."""
     method: str = ""
     path: str = ""
-    """Only requests with this method, and with this in their path, fail."""
+    body_has: bytes = b""
+    """Only requests with this method, with this in their path and with this in their body, fail."""
 
     @property
     def hangs_up(self) -> bool:
         """Whether there is no answer at all."""
-        return self.status == 0 and not self.cut and not (self.works and self.delay > 0)
+        late = self.delay > 0 or self.until is not None
+        return self.status == 0 and not self.cut and not (self.works and late)
+
+    def concerns(self, method: str, path: str, body: bytes) -> bool:
+        return self.method in ("", method) and self.path in path and self.body_has in body
 
 
 HUNG_UP = Fault()
@@ -92,11 +101,11 @@ class FaultyProxy:
         self._server.shutdown()
         self._server.server_close()
 
-    def _next(self, method: str, path: str) -> Fault | None:
+    def _next(self, method: str, path: str, body: bytes) -> Fault | None:
         with self._lock:
             self.requests.append((method, path))
             fault = self._fault
-            if fault is None or fault.method not in ("", method) or fault.path not in path:
+            if fault is None or not fault.concerns(method, path, body):
                 return None
             self._seen += 1
             strikes = fault.after < self._seen <= fault.after + fault.times
@@ -111,9 +120,11 @@ class FaultyProxy:
 
             def handle_any(self) -> None:
                 body = self.rfile.read(int(self.headers.get("content-length") or 0))
-                fault = proxy._next(self.command, self.path)
+                fault = proxy._next(self.command, self.path, body)
                 if fault is not None:
                     time.sleep(fault.delay)
+                    if fault.until is not None:
+                        fault.until.wait(_LONGEST)
                 if fault is None or fault.works or fault.cut:
                     status, headers, answer = proxy._pass_on(
                         self.command, self.path, dict(self.headers), body

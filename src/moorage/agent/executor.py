@@ -99,6 +99,10 @@ class Executor:
         with self._order:  # what is accepted first has to be scheduled first
             accepted = self._journal.accept(tasks)
             for task in accepted.fresh:
+                if is_removal(
+                    task
+                ):  # it may have to wait for a thread: what it undoes must not go on meanwhile
+                    self._driver.give_way(task.server_uuid)
                 self._schedule(task)
         if accepted.answers:
             self._reporter.repeat(accepted.answers)
@@ -111,6 +115,11 @@ class Executor:
             self._driver.abort_live_migration(task.server_uuid)
         elif task.kind == HURRY:
             self._driver.hurry_live_migration(task.server_uuid)
+
+    def aside(self, work: Callable[[], None]) -> None:
+        """Have something done that is no task, by those who destroy servers."""
+        with contextlib.suppress(RuntimeError):  # shut down meanwhile
+            self._destroyers.submit(work)
 
     def busy(self) -> set[str]:
         """Servers that something is being done to, whose state says nothing yet."""
@@ -187,6 +196,7 @@ class Executor:
 
     def _spawn(self, task: Task) -> Facts:
         spec = msgspec.convert(task.payload, ServerSpec)
+        spec = msgspec.structs.replace(spec, work=f"{task.operation_id}-{task.attempt}")
         delegated = delegation.delegated_in(task.payload)
         if delegated is None:
             return {"power_state": self._driver.spawn(spec)}

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from moorage.agent.lease import Lease
 from moorage.bus.contract import Bid, NodeFacts, Tally
 from moorage.drivers.contract import SharedNode, SharedNodes
 
@@ -34,6 +35,10 @@ class Word(msgspec.Struct, frozen=True):
     all: bool = False
     traits: dict[str, list[str]] = {}
     """What earlier owners of nodes told Placement of, and we may have to take away again."""
+    lease: float = 0.0
+    """Seconds for which a host counts as alive; 0 from a conductor that does not say."""
+    answer: int = 0
+    """The number of the question that this answers; 0 for none."""
 
 
 class _Basis(NamedTuple):
@@ -51,7 +56,7 @@ class _Basis(NamedTuple):
 class Ownership:
     def __init__(self, host: str, driver: SharedNodes, *, failover_servers: bool = True) -> None:
         self._host = host
-        self._driver = driver
+        self.driver = driver
         self._policy = {"failover_servers": failover_servers}
         self._lock = threading.Lock()
         self.members: tuple[str, ...] = ()
@@ -75,6 +80,7 @@ class Ownership:
         self._tally_due = False
         self._revision = 0
         """Grows when what we own, or what conductors know of it, becomes something else."""
+        self._lease = Lease(driver.trust)
         self._at_rest: _Basis | None = None
         """From what it followed that we have all that we want; None if we don't."""
 
@@ -94,11 +100,11 @@ class Ownership:
 
     def facts(self) -> dict[str, Any]:
         """What a heartbeat says of us, so that conductors find our peers."""
-        return {"partition": self._driver.terms(), "peers": list(self.members), **self._policy}
+        return {"partition": self.driver.terms(), "peers": list(self.members), **self._policy}
 
     def look(self) -> list[str]:
         """See what nodes there are, what we want and what we give up; answers with own ones that are gone."""
-        self._driver.look()
+        self.driver.look()
         self._listed = True
         gone = self.propose()
         self._tally_due = True
@@ -108,10 +114,10 @@ class Ownership:
         """The same for what was seen last: when a peer dies, nobody waits for a look at 100,000 nodes."""
         if not self.members or not self._listed:
             return []
-        basis = _Basis(self._driver.eligible(), self.members, self._revision)
+        basis = _Basis(self.driver.eligible(), self.members, self._revision)
         with self._lock:
             owned = dict(self._epochs)
-        strangers = {uuid: self._driver.fate(uuid) for uuid in self._not_listed(owned, basis.eligible)}
+        strangers = {uuid: self.driver.fate(uuid) for uuid in self._not_listed(owned, basis.eligible)}
         gone = [uuid for uuid, shared in strangers.items() if shared is None]
         leaving = [uuid for uuid, shared in strangers.items() if shared is not None and shared.free]
         if gone or leaving or not basis.is_same(self._at_rest):
@@ -120,7 +126,7 @@ class Ownership:
 
     def _change(self, basis: _Basis, gone: list[str], leaving: list[str]) -> None:
         eligible = basis.eligible
-        mine = self._driver.share(self._host, basis.members) & eligible.keys()
+        mine = self.driver.share(self._host, basis.members) & eligible.keys()
         with self._lock:
             others = (self._epochs.keys() & eligible.keys()) - mine
             leaving = [*leaving, *(uuid for uuid in others if eligible[uuid].free)]
@@ -134,17 +140,28 @@ class Ownership:
             self._keep()
             self._at_rest = None if self._wanted else basis
 
+    def about_to_beat(self) -> None:
+        """If our last sign of life is too old, others may own our nodes by now: then we have to be told."""
+        if self._lease.about_to_beat():
+            self.ask_for_everything()
+
+    def has_beaten(self) -> None:
+        """The sign of life was taken."""
+        self._lease.has_beaten()
+
     def bid(self) -> Bid | None:
         """What is to be said now; there may be more to say, see `has_more`."""
         if not self.members:
             return None
         with self._lock:
+            question = self._lease.ask() if self._everything else 0
             first = list(islice(self._wanted, _MOST_TOGETHER))
             bid = Bid(
                 wanted=[self._wanted.pop(uuid) for uuid in first],
                 released=dict(self._released),
                 gone=sorted(self._gone),
                 everything=self._everything,
+                question=question,
             )
             self._released.clear()
             self._gone.clear()
@@ -173,6 +190,8 @@ class Ownership:
 
     def learn(self, word: Word) -> None:
         with self._lock:
+            if word.all and not self._lease.is_news(word.answer):
+                return
             before = set(self._epochs)
             fresh = {
                 uuid: epoch for uuid, epoch in word.granted.items() if epoch >= self._newest.get(uuid, 0)
@@ -197,12 +216,13 @@ class Ownership:
             self._everything |= word.all and not lost <= word.revoked.keys()
             self._known |= word.all
             self._keep()
+            self._lease.learn(word.lease, word.answer if word.all else 0)
         if lost or won:
             LOG.info("host %s owns %d nodes more, %d less", self._host, len(won), len(lost))
 
     def _keep(self) -> None:
         if self._known:
-            self._driver.keep(set(self._epochs))
+            self.driver.keep(set(self._epochs))
 
     def _not_listed(self, owned: Mapping[str, int], eligible: Mapping[str, SharedNode]) -> list[str]:
         """Others each time, if there are many: some of them may stay for ever, because they carry servers."""

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -18,6 +19,7 @@ from moorage.agent.journal import Journal
 from moorage.agent.ownership import Ownership, Word
 from moorage.agent.ports import Ports
 from moorage.agent.sharing import Sharing
+from moorage.agent.sweeping import Sweeping
 from moorage.agent.tracker import Tracker
 from moorage.bus.contract import (
     ABORT,
@@ -27,8 +29,10 @@ from moorage.bus.contract import (
     SET_PEERS,
     SET_RATIOS,
     SET_STATUS,
+    SWEEP,
     AgentSide,
     BusError,
+    Doubt,
     Heartbeat,
     NodeFacts,
     Sighting,
@@ -48,7 +52,7 @@ from moorage.scheduler.aggregates import RATIOS
 LOG = logging.getLogger(__name__)
 SILENT = Counter("moorage_agent_heartbeat_failures_total", "Signs of life that the bus did not take.")
 
-_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, ABORT, HURRY)
+_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
 
 
@@ -62,6 +66,8 @@ class AgentSettings:
     full_report_interval: float = 600.0
     """How often everything is said again, changed or not: what was lost on the way heals by itself."""
     remember_seconds: float = 86_400.0
+    sweep_grace: float = 120.0
+    """How long a machine is held for a server before we ask whether it should be."""
     threads: int = 32
     version: int = NEWEST
     """What conductors take this agent for."""
@@ -79,6 +85,7 @@ class AgentSettings:
             inventory_interval=options.inventory_interval,
             full_report_interval=options.full_report_interval,
             remember_seconds=options.remember_seconds,
+            sweep_grace=conf.ironic.sweep_grace,
             threads=options.threads,
             ratios={
                 resource_class: options[name]
@@ -116,6 +123,10 @@ class AgentService:
         }
         self._placement = placement
         self._ownership = ownership
+        self._sweeping: Sweeping | None = None
+        if ownership is not None:
+            again = settings.full_report_interval
+            self._sweeping = Sweeping(ownership.driver, self._executor.busy, settings.sweep_grace, again)
         self._tracker = Tracker(placement, journal)
         self._sharing = Sharing(placement, journal)
         self._tracker.disabled = journal.disabled
@@ -162,6 +173,8 @@ class AgentService:
                 self._meet(msgspec.convert(task.payload.get("peers", []), list[str]))
             elif task.kind == OWN:
                 self._learn_owned(msgspec.convert(task.payload, Word))
+            elif task.kind == SWEEP:
+                self._sweep(msgspec.convert(task.payload.get("held", []), list[Doubt]))
             elif task.kind in (ABORT, HURRY):
                 self._executor.signal(task)
         work = [task for task in tasks if task.kind not in _ABOUT_THE_HOST]
@@ -197,7 +210,10 @@ class AgentService:
     def _look(self) -> bool:
         """See what nodes there are, and bid for those that should be ours."""
         assert self._ownership is not None
-        return self._follow(self._ownership.look)
+        assert self._sweeping is not None
+        looked = self._follow(self._ownership.look)
+        self._sweeping.look()
+        return looked
 
     def _follow(self, look: Callable[[], list[str]]) -> bool:
         """Look, then say what follows from it."""
@@ -230,6 +246,11 @@ class AgentService:
             self._ownership.learn(word)
             self._inventory.wake()
 
+    def _sweep(self, told: list[Doubt]) -> None:
+        if self._sweeping is not None:
+            for held in self._sweeping.take(told):
+                self._executor.aside(partial(self._sweeping.sweep, held))
+
     def _report_inventory(self) -> bool:
         nodes = self._driver.nodes()
         return self._tracker.report(nodes) and self._sharing.settle(nodes)
@@ -238,6 +259,8 @@ class AgentService:
         """Say that we live, and what changed. What could not be said is said next time."""
         if self._forgotten.is_set() or self._is_time_to_say_everything():
             self._say_everything_again()
+        if self._ownership is not None:
+            self._ownership.about_to_beat()
         nodes = None if self._ownership is not None else _facts(self._driver.nodes())
         newest = self._journal.newest()  # before we look: then what we see is not older
         busy = self._executor.busy()
@@ -256,6 +279,7 @@ class AgentService:
             bid=bid,
             tally=self._ownership.tally() if self._ownership is not None and bid is None else None,
             progress=self._driver.progress(),
+            doubts=[] if self._sweeping is None else self._sweeping.doubts(),
         )
         try:
             self._bus.beat(heartbeat)
@@ -266,6 +290,8 @@ class AgentService:
             self._said_nodes, self._say_everything = None, True
             self._ask_for_everything()
             return
+        if self._ownership is not None:
+            self._ownership.has_beaten()
         self._said_nodes = nodes
         self._said_power = {uuid: self._said_power[uuid] for uuid in self._said_power if uuid in busy} | found
         self._say_everything = False

@@ -27,7 +27,13 @@ SET_PEERS = "set_peers"
 OWN = "own"
 """Likewise, about nodes that hosts share: payload `granted` and `revoked`, epochs by node; with `all`, what
 is granted is all that the host owns. What is older than the newest epoch that a host knows is no news.
-`traits`, by node, are those that earlier owners told Placement of, and that the host may not know of."""
+`traits`, by node, are those that earlier owners told Placement of, and that the host may not know of. `lease`
+is the number of seconds after a sign of life for which the host counts as alive, and `answer` the number of the
+question that this answers."""
+
+SWEEP = "sweep"
+"""Likewise: payload `held`, those machines that the host asked about and that are held for servers which are
+not there."""
 
 DISCARD = "discard"
 """The kind of a task that destroys a server that should not be on this host; its result is not reported.
@@ -114,6 +120,8 @@ class Bid(msgspec.Struct, frozen=True):
     """Own nodes that there are no more."""
     everything: bool = False
     """It wants to know all that it owns."""
+    question: int = 0
+    """The number of this question, which the answer repeats."""
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -122,6 +130,13 @@ class Tally(msgspec.Struct, frozen=True):
     nodes: int
     epochs: int
     """Their sum: it differs after every change of owner."""
+
+
+class Doubt(msgspec.Struct, frozen=True):
+    """A machine that is held for a server: should it be?"""
+
+    server_uuid: str
+    node_uuid: str
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
@@ -141,6 +156,8 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """From a host that shares nodes and has nothing to bid, once after each look at them."""
     progress: dict[str, int] = {}
     """How far long work on servers has come, in percent, by UUID: it needs patience, not another host."""
+    doubts: list[Doubt] = []
+    """Machines of the host that have been held for a while: those that nobody needs are to be swept."""
 
 
 class ConductorSide(Protocol):

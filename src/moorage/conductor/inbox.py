@@ -12,10 +12,10 @@ import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import SAY_AGAIN, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
+from moorage.bus.contract import SAY_AGAIN, Bid, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
 from moorage.compute import membership
 from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import build_failures, ledger, ownership, progress, registry, sightings
+from moorage.conductor import build_failures, ledger, leftovers, ownership, progress, registry, sightings
 from moorage.conductor.ledger import Answer
 from moorage.conductor.ownership import Settlement
 from moorage.conductor.registry import AGENT_BINARY
@@ -93,6 +93,7 @@ class Inbox:
         if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
             orders.append(Task(0, "", SAY_AGAIN, 0, ""))
         progress.follow(connection, heartbeat.host, heartbeat.progress)
+        orders += leftovers.orders(connection, heartbeat)
         reminders = ownership.reminders(connection, heartbeat)
         return self._decide_owners(connection, heartbeat, _Recorded(reminders + orders))
 
@@ -100,13 +101,14 @@ class Inbox:
         down_after = self._vigil.down_after()
         recorded.orders += ownership.peer_orders(connection, heartbeat, down_after)
         inherited = ownership.inherit(connection, heartbeat, down_after)
-        self._follow_settlement(recorded, inherited, ownership.order(inherited, everything=False))
+        lease = self._vigil.down_time
+        self._follow_settlement(recorded, inherited, ownership.order(inherited, Bid(), lease))
         if heartbeat.bid is not None:
             settlement = ownership.settle(connection, heartbeat, heartbeat.bid, down_after)
-            answer = ownership.order(settlement, everything=heartbeat.bid.everything)
+            answer = ownership.order(settlement, heartbeat.bid, lease)
             self._follow_settlement(recorded, settlement, answer)
         elif heartbeat.tally is not None:
-            recorded.orders += ownership.corrections(connection, heartbeat.host, heartbeat.tally)
+            recorded.orders += ownership.corrections(connection, heartbeat.host, heartbeat.tally, lease)
         return recorded
 
     def _follow_settlement(self, recorded: _Recorded, settlement: Settlement, answer: Task | None) -> None:

@@ -97,20 +97,21 @@ def peer_orders(connection: Connection, heartbeat: Heartbeat, down_after: timede
     return [Task(0, "", SET_PEERS, 0, "", {"peers": peers})]
 
 
-def order(settlement: Settlement, *, everything: bool) -> Task | None:
+def order(settlement: Settlement, bid: Bid, lease: float) -> Task | None:
     """What the host that bid is told."""
-    if not settlement.granted and not everything:
+    if not settlement.granted and not bid.everything:
         return None
-    return _own(settlement.granted, everything=everything, traits=settlement.traits)
+    told = {"granted": settlement.granted, "traits": settlement.traits, "lease": lease}
+    return Task(0, "", OWN, 0, "", {**told, "all": bid.everything, "answer": bid.question})
 
 
-def corrections(connection: Connection, host: str, tally: Tally) -> list[Task]:
+def corrections(connection: Connection, host: str, tally: Tally, lease: float) -> list[Task]:
     """All that a host owns, if it believes otherwise: a word got lost, or an operator moved a node."""
     owned = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(nodes.c.epoch), 0))
     found, epochs = connection.execute(owned.where(nodes.c.host == host)).one()
     if (found, int(epochs)) == (tally.nodes, tally.epochs):
         return []
-    return [_own(_owned(connection, host), everything=True)]
+    return [Task(0, "", OWN, 0, "", {"granted": _owned(connection, host), "all": True, "lease": lease})]
 
 
 def revocation(lost: Mapping[str, int]) -> Task:
@@ -381,12 +382,6 @@ def _carries_server() -> sa.ColumnElement[bool]:
 def _owned(connection: Connection, host: str) -> dict[str, int]:
     query = sa.select(nodes.c.uuid, nodes.c.epoch).where(nodes.c.host == host)
     return dict(connection.execute(query).all())
-
-
-def _own(
-    granted: Mapping[str, int], *, everything: bool, traits: Mapping[str, list[str]] | None = None
-) -> Task:
-    return Task(0, "", OWN, 0, "", {"granted": granted, "all": everything, "traits": traits or {}})
 
 
 def _living(connection: Connection, down_after: timedelta) -> set[str]:

@@ -16,7 +16,8 @@ _FOR_EVER = timedelta(days=3650)
 
 class Vigil:
     def __init__(self, down_time: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._down_time = down_time
+        self.down_time = down_time
+        """Seconds after which a host that is silent counts as down."""
         self._clock = clock
         self._lock = threading.Lock()
         self._since = self._heard = clock()
@@ -25,7 +26,7 @@ class Vigil:
         """Some host gave a sign of life. If none did for long, it was not the hosts that were away."""
         now = self._clock()
         with self._lock:
-            if now - self._heard > self._down_time / 2:
+            if now - self._heard > self.down_time / 2:
                 self._since = now
             self._heard = now
 
@@ -38,4 +39,4 @@ class Vigil:
         """How long a host has to be silent before it counts as down."""
         with self._lock:
             listened = self._clock() - self._since
-        return timedelta(seconds=self._down_time) if listened >= self._down_time else _FOR_EVER
+        return timedelta(seconds=self.down_time) if listened >= self.down_time else _FOR_EVER

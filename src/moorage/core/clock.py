@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 
 
@@ -11,3 +12,8 @@ def utcnow() -> datetime:
 
 def from_timestamp(seconds: float) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def uptime() -> float:
+    """Seconds that grow while the process is stopped and while the machine sleeps, too."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -6,7 +6,7 @@ Every call may come again after a crash, and must then find out what is done alr
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -160,6 +160,9 @@ class Driver(Protocol):
     def progress(self) -> dict[str, int]:
         """How far calls have come that may be at work for long, in percent, by server."""
 
+    def give_way(self, server_uuid: str) -> None:
+        """The server is about to be destroyed: calls that are at work on it change nothing any more."""
+
     def close(self) -> None:
         """The agent ends: calls that are still at work end soon."""
 
@@ -170,6 +173,14 @@ class SharedNode(msgspec.Struct, frozen=True):
     node: Node
     free: bool
     """Nobody's server is on it, so that it may go to another host."""
+
+
+class Held(NamedTuple):
+    """A machine that is held for a server."""
+
+    server_uuid: str
+    node_uuid: str
+    """The node that the server should be on, for it to be there rightly."""
 
 
 class SharedNodes(Protocol):
@@ -193,3 +204,16 @@ class SharedNodes(Protocol):
 
     def keep(self, node_uuids: Collection[str]) -> None:
         """These are this host's from now on, and no others."""
+
+    def trust(self, until: float) -> None:
+        """That they are this host's may be relied on until then, by `uptime`; after that, nothing is changed
+        until it is said anew."""
+
+    def held(self) -> set[Held]:
+        """What this host's machines are held for, in whatever state they are."""
+
+    def sweep(self, held: Held) -> bool:
+        """Let go of a machine that is held for a server that is not there; False if there is nothing to do.
+
+        What does not say itself that it is ours is left alone.
+        """

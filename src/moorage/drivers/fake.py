@@ -104,6 +104,9 @@ class FakeDriver:
                 self._calls.check(call)
                 self._servers.remove(server_uuid)
 
+    def give_way(self, server_uuid: str) -> None:
+        self._calls.interrupt(server_uuid, Interruption.DESTROYED)
+
     def start(self, server_uuid: str, node_uuid: str) -> int:
         return self._set_power("start", server_uuid, RUNNING)
 

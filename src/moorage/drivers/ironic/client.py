@@ -143,8 +143,8 @@ class IronicClient:
 
     def node(self, uuid: str) -> NodeRecord | None:
         """None if there is no such node: only this question tells that for sure."""
-        fields = [name for name, since in FIELDS.items() if since <= self.version()]
-        query = urlencode({"fields": ",".join([*fields, *MORE_FIELDS])})
+        fields = [name for name, since in (FIELDS | MORE_FIELDS).items() if since <= self.version()]
+        query = urlencode({"fields": ",".join(fields)})
         try:
             return _NODE.decode(self._ask("GET", f"/v1/nodes/{uuid}?{query}"))
         except IronicError as error:
@@ -161,8 +161,9 @@ class IronicClient:
     def change(self, uuid: str, patch: Patch) -> None:
         self._ask("PATCH", f"/v1/nodes/{uuid}", list(patch))
 
-    def provision(self, uuid: str, target: str, **more: Any) -> None:
-        self._ask("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": target, **more})
+    def provision(self, uuid: str, target: str) -> None:
+        """Brings nothing along: what is done to the node is what is written down there."""
+        self._ask("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": target})
 
     def set_power(self, uuid: str, target: str) -> None:
         self._ask("PUT", f"/v1/nodes/{uuid}/states/power", {"target": target})

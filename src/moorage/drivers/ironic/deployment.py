@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import msgspec
 
 from moorage.drivers.contract import DriverError, ServerSpec
+from moorage.drivers.ironic import configdrive
+from moorage.drivers.ironic import mark as marks
+from moorage.drivers.ironic.mark import Mark
 from moorage.drivers.ironic.record import NodeRecord
 
 IMAGE_PREFIX = "baremetal:"
@@ -39,18 +41,24 @@ def instance_info(spec: ServerSpec) -> dict[str, Any]:
     return info | _image(spec.image)
 
 
-def rebuild_info(spec: ServerSpec, record: NodeRecord) -> dict[str, Any]:
+def whole_info(spec: ServerSpec, mark: Mark) -> dict[str, Any]:
+    """All that belongs to a deployment, and whose it is."""
+    drive = {"configdrive": configdrive.encoded(spec)} if spec.config_drive else {}
+    return instance_info(spec) | drive | marks.info(mark)
+
+
+def rebuild_info(spec: ServerSpec, mark: Mark, record: NodeRecord) -> dict[str, Any]:
     """Marked before it is ordered: another host that goes on with this work sees how far it has come."""
-    return instance_info(spec) | {REBUILD_MARK: _mark(spec, record)}
+    return whole_info(spec, mark) | {REBUILD_MARK: _rebuild_mark(spec, record)}
 
 
 def is_rebuilt(spec: ServerSpec, record: NodeRecord) -> bool:
     """Whether the order was taken: the mark is there, and the provision state has changed since then."""
     mark = record.instance_info.get(REBUILD_MARK)
-    return mark is not None and mark["work"] == spec.work and mark != _mark(spec, record)
+    return mark is not None and mark["work"] == spec.work and mark != _rebuild_mark(spec, record)
 
 
-def _mark(spec: ServerSpec, record: NodeRecord) -> dict[str, Any]:
+def _rebuild_mark(spec: ServerSpec, record: NodeRecord) -> dict[str, Any]:
     return {"work": spec.work, "after": record.provision_updated_at}
 
 
@@ -61,32 +69,6 @@ def required_traits(extra_specs: dict[str, str]) -> list[str]:
         for name, value in extra_specs.items()
         if name.startswith("trait:") and value == "required"
     )
-
-
-def config_drive(spec: ServerSpec) -> dict[str, Any]:
-    """Ironic makes the file system: it gets only what is to be in it."""
-    meta: dict[str, Any] = {
-        "uuid": spec.uuid,
-        "name": spec.name,
-        "hostname": spec.name,
-        "project_id": spec.project_id,
-        "meta": spec.metadata,
-        "launch_index": 0,
-    }
-    if spec.public_key:
-        meta["public_keys"] = {spec.key_name or "key": spec.public_key}
-    drive: dict[str, Any] = {"meta_data": meta, "network_data": _network_data(spec)}
-    if spec.user_data:
-        drive["user_data"] = _decoded(spec.user_data)
-    return drive
-
-
-def _decoded(user_data: str) -> str:
-    """Users send it in base64; Ironic wants it as it shall be read."""
-    try:
-        return base64.b64decode(user_data).decode()
-    except ValueError as error:
-        raise DriverError("the user data is no text, which Ironic can't put on a config drive") from error
 
 
 def _image(image: dict[str, Any] | None) -> dict[str, Any]:
@@ -106,24 +88,3 @@ def _hints(text: str) -> dict[str, Any]:
         return msgspec.json.decode(text, type=dict[str, Any])
     except msgspec.MsgspecError as error:
         raise DriverError(f"the flavor's {ROOT_DEVICE} is no JSON object: {error}") from error
-
-
-def _network_data(spec: ServerSpec) -> dict[str, Any]:
-    links: list[dict[str, Any]] = []
-    networks: list[dict[str, Any]] = []
-    for number, port in enumerate(spec.network):
-        link = f"link{number}"
-        links.append(
-            {"id": link, "type": "phy", "ethernet_mac_address": port.get("mac", ""), "vif_id": port["id"]}
-        )
-        for address in port.get("addresses", []):
-            networks.append(
-                {
-                    "id": f"network{len(networks)}",
-                    "type": "ipv6" if ":" in address else "ipv4",
-                    "link": link,
-                    "ip_address": address,
-                    "network_id": port.get("network_id", ""),
-                }
-            )
-    return {"links": links, "networks": networks, "services": []}

@@ -10,8 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from moorage.drivers.calls import Call, Calls, Interruption
 from moorage.drivers.contract import (
@@ -19,42 +18,33 @@ from moorage.drivers.contract import (
     RUNNING,
     SHUT_DOWN,
     DriverError,
+    Held,
     Node,
     NotOursError,
     Parcel,
     ServerSpec,
     SharedNode,
 )
-from moorage.drivers.ironic import deployment, inventory
+from moorage.drivers.ironic import inventory, leftovers
+from moorage.drivers.ironic import mark as marks
 from moorage.drivers.ironic.client import FILTERS, BusyError, IronicClient, IronicError
+from moorage.drivers.ironic.deploying import Deploying, Rebuilding, require_server
 from moorage.drivers.ironic.descriptions import Descriptions, Records, describe
 from moorage.drivers.ironic.fleet import Fleet
+from moorage.drivers.ironic.leftovers import LastMarks
 from moorage.drivers.ironic.listing import Listing
+from moorage.drivers.ironic.operating import Plugging, Powering, power_of
 from moorage.drivers.ironic.partition import Partition, share
-from moorage.drivers.ironic.record import (
-    ACTIVE,
-    AVAILABLE,
-    DELETING,
-    DEPLOY_FAILED,
-    DEPLOYING,
-    ERROR,
-    POWER_OFF,
-    POWER_ON,
-    REBUILD,
-    UNUSED_STATES,
-    WAITING,
-    NodeRecord,
-)
+from moorage.drivers.ironic.record import UNUSED_STATES, NodeRecord
+from moorage.drivers.ironic.removing import Clearing, Removing, is_deployed_for_nobody
 from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.ironic.writer import Writer
 
 LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 
 Step = Callable[[NodeRecord], bool]
 """Does the next thing to a node; True once nothing is left to do."""
-
-_POWERS = {POWER_ON: RUNNING, POWER_OFF: SHUT_DOWN}
-_PROGRESS = {AVAILABLE: 10, DEPLOYING: 30, WAITING: 60, ACTIVE: 90}
-_VALIDATED = ("boot", "deploy", "network", "power", "storage")
 
 
 class IronicDriver:
@@ -72,6 +62,7 @@ class IronicDriver:
         self._listing = Listing(client, self.fleet, self._settings.full_listing_interval)
         self._eligible: tuple[Records, Mapping[str, SharedNode]] = ({}, {})
         self._servers: tuple[Records, dict[str, int]] = ({}, {})
+        self._last_marks = LastMarks(self.examine)
 
     def look(self) -> None:
         partition = self.partition
@@ -115,6 +106,9 @@ class IronicDriver:
     def keep(self, node_uuids: Collection[str]) -> None:
         self.fleet.own(node_uuids)
 
+    def trust(self, until: float) -> None:
+        self.fleet.keeping.trust(until)
+
     def nodes(self) -> Sequence[Node]:
         found = (self._descriptions.of(record) for record in self.fleet.owned().values())
         return [shared.node for shared in found if shared is not None]
@@ -124,7 +118,7 @@ class IronicDriver:
         known, found = self._servers
         if known is not owned:
             found = {
-                record.instance_uuid: _power(record)
+                record.instance_uuid: power_of(record)
                 for record in owned.values()
                 if record.instance_uuid is not None and record.state not in UNUSED_STATES
             }
@@ -144,12 +138,16 @@ class IronicDriver:
         return record
 
     def spawn(self, spec: ServerSpec) -> int:
-        with self._calls.begin(spec.uuid, "spawn") as call, self._watched(spec.uuid):
+        with self._calls.begin(spec.uuid, "spawn") as call, self._watched(spec.uuid) as progress:
             self._require(call, spec.node_uuid)
             self._leave_other_node(call, spec)
+            mark, writer = marks.of(spec, self._home(spec)), self._writer(call, spec.node_uuid)
+            step = Deploying(spec, mark, self._client, writer, progress, reserved=self._reserved)
             try:
-                self._settle(call, spec.node_uuid, partial(self._deploy, spec), self._settings.deploy_timeout)
+                self._settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
                 return self._run(call, spec)
+            except NotOursError:
+                raise
             except DriverError:
                 self._calls.check(call)  # whoever cut it short cleans up
                 self._undo(spec)
@@ -157,12 +155,34 @@ class IronicDriver:
 
     def destroy(self, server_uuid: str, node_uuid: str) -> None:
         """Over once the server is gone: the node is cleaned for a while yet, and nobody's until then."""
-        self._calls.interrupt(server_uuid, Interruption.DESTROYED)
+        self.give_way(server_uuid)
         with self._calls.begin(server_uuid, "destroy") as call:
             found = self._node_with(call, server_uuid)
             if found is None or not self._owns(call, found):
                 return
-            self._settle(call, found, partial(self._unprovision, server_uuid), self._settings.deploy_timeout)
+            self._remove(call, server_uuid, found)
+
+    def give_way(self, server_uuid: str) -> None:
+        self._calls.interrupt(server_uuid, Interruption.DESTROYED)
+
+    def held(self) -> set[Held]:
+        return leftovers.held(self.fleet.owned().values(), self._last_marks)
+
+    def sweep(self, held: Held) -> bool:
+        """Looks itself whether there is anything of ours to be removed: who told us may be wrong by now."""
+        with self._calls.begin(held.server_uuid, "sweep") as call:
+            record = self._looked_at(call, held.node_uuid)
+            if record is None or not self._owns(call, record.uuid):
+                return False
+            mark = marks.read(record)
+            if is_deployed_for_nobody(record, held.server_uuid):
+                step: Step = Clearing(held.server_uuid, self._writer(call, record.uuid))
+                self._settle(call, record.uuid, step, self._settings.deploy_timeout)
+            elif mark is not None and record.instance_uuid == held.server_uuid == mark.server_uuid:
+                self._remove(call, held.server_uuid, record.uuid)
+            else:
+                return False
+            return True
 
     def start(self, server_uuid: str, node_uuid: str) -> int:
         with self._calls.begin(server_uuid, "start") as call:
@@ -194,8 +214,8 @@ class IronicDriver:
 
             def step(record: NodeRecord) -> bool:
                 nonlocal seen
-                _require_server(record, server_uuid)
-                seen = _power(record)
+                require_server(record, server_uuid)
+                seen = power_of(record)
                 return record.reservation is None
 
             self._settle(call, node_uuid, step, self._settings.power_timeout)
@@ -209,21 +229,16 @@ class IronicDriver:
         self._set_vif("detach_interface", server_uuid, node_uuid, port_id, attached=False)
 
     def _set_vif(self, name: str, server_uuid: str, node_uuid: str, port_id: str, *, attached: bool) -> None:
-        """Ironic answers once it is done; but it may be busy, or its answer may get lost."""
-
-        def step(record: NodeRecord) -> bool:
-            _require_server(record, server_uuid)
-            if (port_id in self._client.vifs(node_uuid)) != attached:
-                change = self._client.attach if attached else self._client.detach
-                change(node_uuid, port_id)
-            return True
-
         with self._calls.begin(server_uuid, name) as call:
+            writer = self._writer(call, node_uuid)
+            step = Plugging(server_uuid, port_id, self._client, writer, attached=attached)
             self._settle(call, node_uuid, step, self._settings.power_timeout)
 
     def rebuild(self, spec: ServerSpec) -> int:
-        with self._calls.begin(spec.uuid, "rebuild") as call, self._watched(spec.uuid):
-            self._settle(call, spec.node_uuid, partial(self._rebuild, spec), self._settings.deploy_timeout)
+        with self._calls.begin(spec.uuid, "rebuild") as call, self._watched(spec.uuid) as progress:
+            mark, writer = marks.of(spec, self._home(spec)), self._writer(call, spec.node_uuid)
+            step = Rebuilding(spec, mark, self._client, writer, progress)
+            self._settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
             return self._run(call, spec)
 
     def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
@@ -246,71 +261,26 @@ class IronicDriver:
 
     def close(self) -> None:
         self._calls.close()
-        self.fleet.close()
+        self.fleet.keeping.close()
 
-    def _deploy(self, spec: ServerSpec, record: NodeRecord) -> bool:
-        if record.instance_uuid is None:
-            why = inventory.unfit(record)
-            if why is not None:
-                raise DriverError(
-                    f"node {record.uuid} can't take a server: {why.value}", retry_elsewhere=True
-                )
-            self._associate(spec)
-            return False
-        _require_server(record, spec.uuid)
-        self._progress[spec.uuid] = _PROGRESS.get(record.state, 50)
-        if record.state == AVAILABLE:
-            self._prepare(spec)
-            self._validate(record.uuid)
-            self._client.provision(record.uuid, ACTIVE, **_config_drive(spec))
-            return False
-        return _is_deployed(record)
+    _reserved = False
+    """Whether nodes become servers' only by reservation."""
 
-    def _rebuild(self, spec: ServerSpec, record: NodeRecord) -> bool:
-        """Ordered once, whoever asks again: the node itself says for which work that was done."""
-        _require_server(record, spec.uuid)
-        self._progress[spec.uuid] = _PROGRESS.get(record.state, 50)
-        if record.state in (DEPLOYING, WAITING):
-            return False
-        if deployment.is_rebuilt(spec, record):
-            return _is_deployed(record)
-        self._client.change(record.uuid, [_info(deployment.rebuild_info(spec, record))])
-        self._client.provision(record.uuid, REBUILD, **_config_drive(spec))
-        return False
+    def _home(self, spec: ServerSpec) -> str:
+        """The node of the cloud that the server is on."""
+        return spec.node_uuid
 
-    def _unprovision(self, server_uuid: str, record: NodeRecord) -> bool:
-        if record.instance_uuid != server_uuid or record.state in UNUSED_STATES - {AVAILABLE}:
-            return True
-        if record.state == AVAILABLE:
-            remove = ({"op": "remove", "path": path} for path in ("/instance_uuid", "/instance_info"))
-            self._client.change(record.uuid, list(remove))
-        elif record.state not in (DEPLOYING, DELETING):
-            # Also from states that we don't know: only Ironic can say that this is not possible.
-            try:
-                self._client.provision(record.uuid, "deleted")
-            except IronicError as error:
-                if error.status == 400:  # its state has changed since we looked
-                    raise BusyError(str(error), error.status) from error
-                raise
-        return False
+    def _writer(self, call: Call, node_uuid: str) -> Writer:
+        return Writer(self._client, node_uuid, lambda: self._require(call, node_uuid))
+
+    def _remove(self, call: Call, server_uuid: str, node_uuid: str) -> None:
+        writer = self._writer(call, node_uuid)
+        step = Removing(server_uuid, self._client, writer, reserved=self._reserved)
+        self._settle(call, node_uuid, step, self._settings.deploy_timeout)
 
     def _set_power(self, call: Call, server_uuid: str, node_uuid: str, target: str, power: int) -> int:
-        asked = False
-        restarts = "reboot" in target
-
-        def step(record: NodeRecord) -> bool:
-            nonlocal asked
-            _require_server(record, server_uuid)
-            if record.reservation is not None or record.target_power_state is not None:
-                return False
-            if _power(record) == power and (asked or not restarts):
-                return True
-            if asked:
-                raise DriverError(f"{target}: {record.last_error or 'it had no effect'}")
-            self._client.set_power(node_uuid, target)
-            asked = True
-            return False
-
+        writer = self._writer(call, node_uuid)
+        step = Powering(server_uuid, target, power, self._client, writer)
         self._settle(call, node_uuid, step, self._settings.power_timeout)
         return power
 
@@ -320,7 +290,8 @@ class IronicDriver:
         failures = 0
         while True:
             self._calls.check(call)
-            self._require(call, node_uuid)
+            if self.fleet.keeping.has_lost(node_uuid):
+                raise NotOursError(node_uuid)
             try:
                 record = self.examine(node_uuid)
                 if record is None:
@@ -341,7 +312,7 @@ class IronicDriver:
             call.wait(self._settings.poll_interval)
 
     def _owns(self, call: Call, node_uuid: str) -> bool:
-        owns = self.fleet.owns(node_uuid, self._settings.ownership_patience)
+        owns = self.fleet.keeping.has(node_uuid, self._settings.ownership_patience)
         self._calls.check(call)
         return owns
 
@@ -369,85 +340,44 @@ class IronicDriver:
                 LOG.warning("server %s is on node %s still, and has to leave it first", spec.uuid, found)
                 told = found
             if self._owns(call, found):
-                self._settle(
-                    call, found, partial(self._unprovision, spec.uuid), self._settings.deploy_timeout
-                )
+                self._remove(call, spec.uuid, found)
             else:
                 call.wait(self._settings.poll_interval)
         raise DriverError(f"the server does not leave node {found}", retry_elsewhere=True)
 
     def _node_with(self, call: Call, server_uuid: str) -> str | None:
+        return self._patiently(call, lambda: self._client.node_with(server_uuid))
+
+    def _looked_at(self, call: Call, node_uuid: str) -> NodeRecord | None:
+        return self._patiently(call, lambda: self.examine(node_uuid))
+
+    def _patiently(self, call: Call, ask: Callable[[], T]) -> T:
         for look in range(self._settings.retries):
             self._calls.check(call)
             try:
-                return self._client.node_with(server_uuid)
+                return ask()
             except BusyError as error:
                 if look == 0:
-                    LOG.warning("Ironic can't be asked yet where server %s is: %s", server_uuid, error)
+                    LOG.warning("Ironic can't be asked yet: %s", error)
                 call.wait(self._settings.poll_interval)
             except IronicError as error:
                 raise DriverError(str(error)) from error
-        raise DriverError(f"Ironic does not say where server {server_uuid} is", retry_elsewhere=True)
+        raise DriverError("Ironic does not answer", retry_elsewhere=True)
 
     def _undo(self, spec: ServerSpec) -> None:
         """Give the node back after a failure; what can't be done now is done when a conductor asks for it."""
         with contextlib.suppress(DriverError):
             self.destroy(spec.uuid, spec.node_uuid)
 
-    def _associate(self, spec: ServerSpec) -> None:
-        """The node is the server's from now on; of two that try, one gets it."""
-        associate = {"op": "add", "path": "/instance_uuid", "value": spec.uuid}
-        self._client.change(spec.node_uuid, [associate, _info(deployment.instance_info(spec))])
-
-    def _prepare(self, spec: ServerSpec) -> None:
-        """What is left to do once the node is the server's, and before it is deployed."""
-        self._attach(spec)
-
-    def _attach(self, spec: ServerSpec) -> None:
-        wanted = [str(port["id"]) for port in spec.network]
-        attached = self._client.vifs(spec.node_uuid) if wanted else set()
-        for port_id in wanted:
-            if port_id not in attached:
-                self._client.attach(spec.node_uuid, port_id)
-
-    def _validate(self, node_uuid: str) -> None:
-        objections = self._client.objections(node_uuid, _VALIDATED)
-        if objections:
-            told = "; ".join(f"{name}: {reason}" for name, reason in objections.items())
-            raise DriverError(f"node {node_uuid} can't be deployed: {told}", retry_elsewhere=True)
-
     @contextlib.contextmanager
-    def _watched(self, server_uuid: str) -> Iterator[None]:
-        self._progress[server_uuid] = 0
+    def _watched(self, server_uuid: str) -> Iterator[Callable[[int], None]]:
+        """What is yielded takes how far the server has come."""
+
+        def note(percent: int) -> None:
+            self._progress[server_uuid] = percent
+
+        note(0)
         try:
-            yield
+            yield note
         finally:
             self._progress.pop(server_uuid, None)
-
-
-def _power(record: NodeRecord) -> int:
-    return _POWERS.get(record.power_state or "", NO_STATE)
-
-
-def _info(value: dict[str, Any]) -> dict[str, object]:
-    return {"op": "add", "path": "/instance_info", "value": value}
-
-
-def _config_drive(spec: ServerSpec) -> dict[str, object]:
-    return {"configdrive": deployment.config_drive(spec)} if spec.config_drive else {}
-
-
-def _require_server(record: NodeRecord, server_uuid: str) -> None:
-    if record.instance_uuid != server_uuid:
-        raise DriverError(
-            f"node {record.uuid} has server {record.instance_uuid}, not {server_uuid}", retry_elsewhere=True
-        )
-
-
-def _is_deployed(record: NodeRecord) -> bool:
-    if record.state == ACTIVE:
-        return True
-    if record.state in (DEPLOY_FAILED, ERROR) or record.state in UNUSED_STATES or record.state == DELETING:
-        told = record.last_error or f"the node is in state {record.state!r}"
-        raise DriverError(f"node {record.uuid} could not be deployed: {told}", retry_elsewhere=True)
-    return False

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 
+from moorage.drivers.ironic.keeping import Keeping
 from moorage.drivers.ironic.record import NodeRecord
 
 Records = Mapping[str, NodeRecord]
@@ -15,26 +16,26 @@ class Fleet:
     """A listing takes its time, and nodes change meanwhile: what was seen since it began stays."""
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self.keeping = Keeping()
         self._records: dict[str, NodeRecord] = {}
         self._seen_at: dict[str, float] = {}
         """When a node was looked at on its own."""
         self._listed: frozenset[str] = frozenset()
-        self._owned: frozenset[str] | None = None
-        self._closed = False
+        self._owned: frozenset[str] = frozenset()
         self._views: dict[str, Records] = {}
         """What was last answered, as long as it holds: others see by it whether there is anything new."""
 
     def replace(self, records: Iterable[NodeRecord], began: float) -> None:
         """The whole partition, as of `began`. Own nodes that are missing stay: a listing is no proof."""
         found = {record.uuid: record for record in records}
-        with self._changed:
+        with self._lock:
             listed = frozenset(found)
             for uuid, known in self._records.items():
                 if found.get(uuid) == known:
                     found[uuid] = known  # the same object: what was derived from it still holds
             newer = {uuid for uuid, when in self._seen_at.items() if when > began}
-            stay = newer | {uuid for uuid in self._owned or () if uuid not in found}
+            stay = newer | {uuid for uuid in self._owned if uuid not in found}
             known_now = found | {uuid: self._records[uuid] for uuid in stay if uuid in self._records}
             self._seen_at = {uuid: self._seen_at[uuid] for uuid in newer}
             if listed != self._listed or not _same(known_now, self._records):
@@ -43,7 +44,7 @@ class Fleet:
 
     def update(self, stay: Iterable[NodeRecord], left: Iterable[NodeRecord], began: float) -> None:
         """What has changed in the partition, or is not in it any more, as of `began`."""
-        with self._changed:
+        with self._lock:
             newer = {uuid: when for uuid, when in self._seen_at.items() if when > began}
             self._seen_at = newer
             here = {record.uuid: record for record in stay}
@@ -56,52 +57,40 @@ class Fleet:
             listed = (self._listed | here.keys()) - gone.keys()
             if changed or listed != self._listed:
                 self._records |= changed
-                for uuid in gone.keys() - (self._owned or frozenset()):
+                for uuid in gone.keys() - self._owned:
                     del self._records[uuid]
                 self._listed = listed
                 self._views.clear()
 
     def put(self, record: NodeRecord) -> None:
-        with self._changed:
+        with self._lock:
             self._seen_at[record.uuid] = time.monotonic()
             if self._records.get(record.uuid) != record:
                 self._records[record.uuid] = record
                 self._views.clear()
 
     def drop(self, uuid: str) -> None:
-        with self._changed:
+        with self._lock:
             if self._records.pop(uuid, None) is not None:
                 self._views.clear()
 
     def listed(self) -> Records:
         """The nodes of the partition; the same object until something changes."""
-        with self._changed:
+        with self._lock:
             return self._view("listed", self._listed)
 
     def owned(self) -> Records:
         """Likewise, those that are this host's."""
-        with self._changed:
-            return self._view("owned", self._owned or frozenset())
+        with self._lock:
+            return self._view("owned", self._owned)
 
     def own(self, uuids: Iterable[str]) -> None:
         owned = frozenset(uuids)
-        with self._changed:
+        with self._lock:
             if owned != self._owned:
                 self._owned = owned
                 self._views.pop("owned", None)
-            self._changed.notify_all()
-
-    def owns(self, uuid: str, patience: float) -> bool:
-        """Waits a while if it is not known yet what we own: after a start we have to be told."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._owned is not None or self._closed, patience)
-            return self._owned is not None and uuid in self._owned
-
-    def close(self) -> None:
-        """Nobody waits any more."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+        self.keeping.keep(owned)
 
     def _view(self, name: str, uuids: frozenset[str]) -> Records:
         if name not in self._views:

@@ -80,6 +80,13 @@ OPTIONS: Options = {
             help="Seconds after which a deployment counts as failed.",
         ),
         cfg.FloatOpt(
+            "sweep_grace",
+            default=120.0,
+            min=0.0,
+            help="Seconds for which a machine has to be held for a server before the agent asks whether that "
+            "server is there. If it is not, and the machine has Moorage's mark, it is torn down.",
+        ),
+        cfg.FloatOpt(
             "power_timeout",
             default=300.0,
             min=1.0,

@@ -22,6 +22,9 @@ UNUSED_STATES = frozenset(
 )
 """In these a node has no server, even if it still says whose it was."""
 
+DEPLOYED_STATES = frozenset({ACTIVE, DEPLOYING, WAITING, DEPLOY_FAILED})
+"""In these a node was told to deploy something."""
+
 
 class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     """One of very many, none of which refers back to itself: the garbage collector need not look at them."""
@@ -46,6 +49,9 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     instance_info: dict[str, Any] = {}
     provision_updated_at: str | None = None
     """When its provision state last became another: two looks that find the same saw nothing happen."""
+    extra: dict[str, Any] = {}
+    protected: bool = False
+    protected_reason: str | None = None
 
     def as_listed(self) -> NodeRecord:
         """Without what a listing does not ask for: what two listings say can be compared."""
@@ -56,6 +62,9 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
             reservation=None,
             instance_info={},
             provision_updated_at=None,
+            extra={},
+            protected=False,
+            protected_reason=None,
         )
 
     @property
@@ -80,7 +89,20 @@ FIELDS = {
 }
 """What is asked for in a listing, each with the version that knows it."""
 
-MORE_FIELDS = ("target_power_state", "last_error", "reservation", "instance_info", "provision_updated_at")
+PROTECTION = (1, 48)
+"""The version from which nodes can be protected."""
+
+MORE_FIELDS = {
+    "target_power_state": (1, 1),
+    "last_error": (1, 1),
+    "reservation": (1, 1),
+    "instance_info": (1, 1),
+    "provision_updated_at": (1, 1),
+    "extra": (1, 1),
+    "protected": PROTECTION,
+    "protected_reason": PROTECTION,
+}
+"""What is asked for besides of single nodes."""
 
 ALLOCATING = "allocating"
 """What Ironic says of a reservation until it is decided; one that got no node is in `ERROR` then."""

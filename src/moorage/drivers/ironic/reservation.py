@@ -9,10 +9,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from moorage.drivers.ironic import inventory
+from moorage.drivers.ironic.keeping import Keeping
 from moorage.drivers.ironic.record import ReservationRecord
 
 _MARK = "moorage"
@@ -57,46 +58,51 @@ class Reservations:
     """
 
     def __init__(self) -> None:
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self.keeping = Keeping()
+        """The pools that are this host's."""
         self._by_server: dict[str, Reservation] = {}
         self._touched_at: dict[str, float] = {}
         self._at_work: Counter[Reservation] = Counter()
         """Those whose machines something is being done to: they stay, even if Ironic drops them meanwhile."""
-        self._pools: frozenset[str] | None = None
-        self._closed = False
 
     def replace(self, found: Iterable[Reservation], began: float) -> None:
         """All that there are, as of `began`."""
         listed = {reservation.server_uuid: reservation for reservation in found}
-        with self._changed:
+        with self._lock:
             newer = {uuid: when for uuid, when in self._touched_at.items() if when > began}
             kept = {uuid: self._by_server[uuid] for uuid in newer if uuid in self._by_server}
             self._by_server = {uuid: one for uuid, one in listed.items() if uuid not in newer} | kept
             self._touched_at = newer
 
     def put(self, reservation: Reservation) -> None:
-        with self._changed:
+        with self._lock:
             self._by_server[reservation.server_uuid] = reservation
             self._touched_at[reservation.server_uuid] = time.monotonic()
 
     def drop(self, server_uuid: str) -> None:
-        with self._changed:
+        with self._lock:
             self._by_server.pop(server_uuid, None)
             self._touched_at[server_uuid] = time.monotonic()
 
+    def pool_of(self, server_uuid: str) -> str | None:
+        with self._lock:
+            found = self._by_server.get(server_uuid)
+        return None if found is None else found.pool_uuid
+
     def all(self) -> list[Reservation]:
-        with self._changed:
+        with self._lock:
             return list(self._by_server.values())
 
     def has_any(self, pool_uuid: str) -> bool:
         """Whether a pool has servers, or calls that are at work on the last of them."""
-        with self._changed:
+        with self._lock:
             return any(one.pool_uuid == pool_uuid for one in (*self._by_server.values(), *self._at_work))
 
     def machines(self) -> set[str]:
         """The nodes of Ironic that are reserved through the pools that we keep."""
-        with self._changed:
-            pools = self._pools or frozenset()
+        pools = self.keeping.all()
+        with self._lock:
             return {
                 one.node_uuid
                 for one in (*self._by_server.values(), *self._at_work)
@@ -105,31 +111,14 @@ class Reservations:
 
     def begin(self, reservation: Reservation) -> None:
         """Something is done to its machine from now on, until `end`."""
-        with self._changed:
+        with self._lock:
             self._at_work[reservation] += 1
 
     def end(self, reservation: Reservation) -> None:
-        with self._changed:
+        with self._lock:
             self._at_work[reservation] -= 1
             self._at_work += Counter()  # without those that are down to nothing
 
-    def pools(self) -> frozenset[str]:
-        with self._changed:
-            return self._pools or frozenset()
-
-    def keep(self, pool_uuids: Collection[str]) -> None:
-        with self._changed:
-            self._pools = frozenset(pool_uuids)
-            self._changed.notify_all()
-
-    def keeps(self, pool_uuid: str, patience: float) -> bool:
-        """Waits a while if it is not known yet what we keep: after a start we have to be told."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._pools is not None or self._closed, patience)
-            return self._pools is not None and pool_uuid in self._pools
-
-    def close(self) -> None:
-        """Nobody waits any more."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
+    def in_kept_pools(self) -> list[Reservation]:
+        pools = self.keeping.all()
+        return [one for one in self.all() if one.pool_uuid in pools]

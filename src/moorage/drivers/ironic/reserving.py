@@ -6,18 +6,18 @@ The host is a single node, its pool. What is done to a server's machine then is 
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from moorage.drivers.calls import Call, Calls, Interruption
 from moorage.drivers.contract import (
     DriverError,
+    Held,
     Node,
     NoRoomError,
     NotOursError,
@@ -25,37 +25,24 @@ from moorage.drivers.contract import (
     ServerSpec,
     SharedNode,
 )
-from moorage.drivers.ironic import deployment, pool, reservation
-from moorage.drivers.ironic.client import RESERVATIONS, BusyError, IronicClient, IronicError
-from moorage.drivers.ironic.driver import IronicDriver
+from moorage.drivers.ironic import leftovers, pool, reservation
+from moorage.drivers.ironic.client import RESERVATIONS, IronicClient, IronicError
+from moorage.drivers.ironic.leftovers import LastMarks
+from moorage.drivers.ironic.mark import Mark
 from moorage.drivers.ironic.partition import RESERVATION, Partition, share
-from moorage.drivers.ironic.record import ALLOCATING, ERROR, NodeRecord, ReservationRecord
-from moorage.drivers.ironic.reservation import Reservations
+from moorage.drivers.ironic.record import ERROR, ReservationRecord
+from moorage.drivers.ironic.reservation import Reservation, Reservations
+from moorage.drivers.ironic.reserved import ReservedMachines
+from moorage.drivers.ironic.reserver import Reserver
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.ironic.wish import Wish
 
 LOG = logging.getLogger(__name__)
-T = TypeVar("T")
 
-_CANDIDATES = 16
-"""Machines that Ironic may choose from: it looks at each of them, and a few are enough for one to be free."""
 _MOST_REFUSALS = 4
 """Reservations in a row that came to nothing, before the host counts as full."""
 _MOST_MACHINES = 3
 """Machines on which a deployment is tried, before the server goes to another host."""
-_FREE = {"provision_state": "available", "associated": "false", "maintenance": "false"}
-
-
-class ReservedMachines(IronicDriver):
-    """The machines that are reserved for this host's servers: none becomes a server's in any other way."""
-
-    def _associate(self, spec: ServerSpec) -> None:
-        raise DriverError(f"node {spec.node_uuid} is not reserved any more", retry_elsewhere=True)
-
-    def _prepare(self, spec: ServerSpec) -> None:
-        info = {"op": "add", "path": "/instance_info", "value": deployment.instance_info(spec)}
-        self._client.change(spec.node_uuid, [info])
-        super()._prepare(spec)
 
 
 class ReservingDriver:
@@ -64,13 +51,16 @@ class ReservingDriver:
     ) -> None:
         self._client = client
         self._settings = settings or IronicSettings()
-        self._machines = ReservedMachines(client, partition, self._settings)
+        self._reservations = Reservations()
+        self._machines = ReservedMachines(client, partition, self._settings, self._reservations)
         self._host = host
         self._pool = pool.uuid_of(host)
-        self._reservations = Reservations()
         self._homes = {self._pool: host}
         """The hosts whose pools we have heard of."""
         self._calls = Calls()
+        fleet, pools = self._machines.fleet, self._reservations.keeping
+        self._reserver = Reserver(client, self._settings, self._calls, fleet, pools)
+        self._last_marks = LastMarks(self._machines.examine)
         self._owning = threading.Lock()
 
     @property
@@ -139,11 +129,15 @@ class ReservingDriver:
         return SharedNode(inherited, free=not self._reservations.has_any(node_uuid))
 
     def keep(self, node_uuids: Collection[str]) -> None:
-        self._reservations.keep(node_uuids)
+        self._reservations.keeping.keep(node_uuids)
         self._own_machines()
 
+    def trust(self, until: float) -> None:
+        self._reservations.keeping.trust(until)
+        self._machines.trust(until)
+
     def nodes(self) -> Sequence[Node]:
-        kept, reservations = self._reservations.pools(), self._reservations.all()
+        kept, reservations = self._reservations.keeping.all(), self._reservations.all()
         records = self._machines.fleet.listed().values()
         inherited = sorted(uuid for uuid in kept if uuid != self._pool and uuid in self._homes)
         own = [self._own_pool()] if self._pool in kept else []
@@ -180,13 +174,52 @@ class ReservingDriver:
 
     def destroy(self, server_uuid: str, node_uuid: str) -> None:
         """The reservation goes with the server: Ironic drops it when it tears the machine down."""
-        self._calls.interrupt(server_uuid, Interruption.DESTROYED)
+        self.give_way(server_uuid)
         with self._calls.begin(server_uuid, "destroy") as call:
-            found = self._settled(call, server_uuid)
+            found = self._reserver.settled(call, server_uuid)
             if found is None:
                 self._reservations.drop(server_uuid)
             elif self._is_kept(call, found):
                 self._remove(call, found)
+
+    def give_way(self, server_uuid: str) -> None:
+        self._calls.interrupt(server_uuid, Interruption.DESTROYED)
+        self._machines.give_way(server_uuid)
+
+    def held(self) -> set[Held]:
+        records, reserved = self._machines.fleet.listed().values(), self._reservations.all()
+        return leftovers.held_through(records, reserved, self._reservations.keeping.all(), self._last_marks)
+
+    def sweep(self, held: Held) -> bool:
+        with self._calls.begin(held.server_uuid, "sweep") as call:
+            found = self._reserver.settled(call, held.server_uuid)
+            if found is not None and self._is_ours(found, held.node_uuid):
+                self._reserver.require(call, held.node_uuid)
+                self._remove(call, found)
+                return True
+            return self._sweep_unreserved(call, held)
+
+    def _sweep_unreserved(self, call: Call, held: Held) -> bool:
+        """A node that has our mark, but that nobody of us has reserved (any more)."""
+        listed = self._machines.fleet.listed().values()
+        nodes = [
+            one.uuid for one in listed if one.instance_uuid == held.server_uuid or one.uuid == held.node_uuid
+        ]
+        for node_uuid in nodes:
+            mark = self._mark_on(node_uuid)
+            if mark is None or not self._reserver.keeps(call, mark.home):
+                continue
+            with self._machine_of(Reservation(held.server_uuid, mark.home, "", node_uuid, "")):
+                if self._machines.sweep(Held(held.server_uuid, node_uuid)):
+                    return True
+        return False
+
+    def _mark_on(self, node_uuid: str) -> Mark | None:
+        try:
+            found = self._machines.examine(node_uuid)
+        except IronicError as error:
+            raise DriverError(str(error)) from error
+        return None if found is None else leftovers.mark_of(found)
 
     def start(self, server_uuid: str, node_uuid: str) -> int:
         with self._machine(server_uuid, node_uuid) as machine:
@@ -236,7 +269,7 @@ class ReservingDriver:
 
     def close(self) -> None:
         self._calls.close()
-        self._reservations.close()
+        self._reservations.keeping.close()
         self._machines.close()
 
     # ------------------------------------------------------------ how a machine is found
@@ -247,16 +280,16 @@ class ReservingDriver:
         """The reservation of the server: that which it has already, or another one."""
         refusals = 0
         while True:
-            found = self._settled(call, spec.uuid)
-            if not self._keeps(call, spec.node_uuid):
-                raise NotOursError(spec.node_uuid)
+            found = self._reserver.settled(call, spec.uuid)
+            self._reserver.require(call, spec.node_uuid)
             if found is None:
-                self._ask_for_one(call, spec, wish, avoided, fresh=refusals > 0)
+                given = (self.partition, self._marks(spec), avoided)
+                self._reserver.ask_for_one(call, spec, wish, *given, fresh=refusals > 0)
             elif not self._is_ours(found, spec.node_uuid):
                 self._leave_other_pool(call, found)
             elif found.state == ERROR:
                 refusals += 1
-                self._tell(call, lambda: self._client.release(spec.uuid))
+                self._reserver.release(call, spec.uuid, spec.node_uuid)
                 if refusals >= _MOST_REFUSALS:
                     raise NoRoomError(f"Ironic reserves no node for {wish}: {found.last_error}")
             elif found.node_uuid in avoided:
@@ -264,63 +297,26 @@ class ReservingDriver:
             else:
                 return found
 
-    def _ask_for_one(
-        self, call: Call, spec: ServerSpec, wish: Wish, avoided: Collection[str], *, fresh: bool
-    ) -> None:
-        candidates = [] if fresh else [one for one in self._known_free() if wish.fits(one)]
-        candidates = [one for one in candidates if one.uuid not in avoided]
-        if not candidates:
-            candidates = self._tell(call, lambda: self._look_for(wish, avoided))
-        if not candidates:
-            raise NoRoomError(f"no node of the partition is free for {wish}")
-        # Classes that Placement does not tell apart are different ones to Ironic.
-        resource_class = random.choice(candidates).resource_class
-        chosen = [one.uuid for one in candidates if one.resource_class == resource_class]
-        wanted = {
-            "uuid": spec.uuid,
-            "resource_class": resource_class,
-            "candidate_nodes": random.sample(chosen, min(len(chosen), _CANDIDATES)),
-            "traits": sorted(wish.traits),
-            "extra": self._marks(spec),
-        }
-        try:
-            self._tell(call, lambda: self._client.reserve(wanted))
-        except DriverError as error:
-            # An answer that was lost may have been a yes, and a repeated question is refused for that.
-            if self._look_up(call, spec.uuid) is None:
-                raise error
-
-    def _known_free(self) -> list[NodeRecord]:
-        return list(self._machines.fleet.listed().values())
-
-    def _look_for(self, wish: Wish, avoided: Collection[str]) -> list[NodeRecord]:
-        """Machines that are free right now: what we know of most of them may be a minute old."""
-        found: list[NodeRecord] = []
-        for page in self._client.pages({**self.partition.filters(), **_FREE}):
-            for record in page:
-                self._machines.fleet.put(record)
-            found += [one for one in page if one.uuid not in avoided and wish.fits(one)]
-            if len(found) >= _CANDIDATES:
-                break
-        return found
-
     @contextmanager
     def _at_work(self, found: ReservationRecord) -> Iterator[str]:
-        """The machine that is reserved, for a call that works on it.
-
-        It is ours as long as the call lasts and we keep the pool: the reservation may end before the call.
-        """
+        """The machine that is reserved, for a call that works on it."""
         read = reservation.read(found)
         assert read is not None
         assert read.node_uuid is not None
         self._reservations.put(read)
         self._homes[read.pool_uuid] = read.home
-        self._reservations.begin(read)
+        with self._machine_of(read):
+            yield read.node_uuid
+
+    @contextmanager
+    def _machine_of(self, reserved: Reservation) -> Iterator[None]:
+        """It is ours as long as this lasts and we keep the pool: the reservation may end before."""
+        self._reservations.begin(reserved)
         self._own_machines()
         try:
-            yield read.node_uuid
+            yield
         finally:
-            self._reservations.end(read)
+            self._reservations.end(reserved)
             self._own_machines()
 
     def _leave_other_pool(self, call: Call, found: ReservationRecord) -> None:
@@ -330,7 +326,7 @@ class ReservingDriver:
         """
         LOG.warning("server %s has a machine of another host still, and has to leave it first", found.uuid)
         for _ in range(self._settings.retries + 1):
-            left = self._settled(call, found.uuid)
+            left = self._reserver.settled(call, found.uuid)
             if left is None:
                 return
             if self._is_kept(call, left):
@@ -340,10 +336,12 @@ class ReservingDriver:
         raise DriverError(f"the server does not leave node {found.node_uuid}", retry_elsewhere=True)
 
     def _remove(self, call: Call, found: ReservationRecord) -> None:
+        read = reservation.read(found)
+        assert read is not None
         if found.state != ERROR and found.node_uuid is not None:
             with self._at_work(found) as machine:
                 self._machines.destroy(found.uuid, machine)
-        self._tell(call, lambda: self._client.release(found.uuid))
+        self._reserver.release(call, found.uuid, read.pool_uuid)
         self._reservations.drop(found.uuid)
         self._own_machines()
 
@@ -351,40 +349,12 @@ class ReservingDriver:
     def _machine(self, server_uuid: str, pool_uuid: str) -> Iterator[str]:
         """The machine that a server has, for a call that works on it."""
         with self._calls.begin(server_uuid, "machine") as call:
-            if not self._keeps(call, pool_uuid):
-                raise NotOursError(pool_uuid)
-            found = self._settled(call, server_uuid)
+            self._reserver.require(call, pool_uuid)
+            found = self._reserver.settled(call, server_uuid)
             if found is None or not self._is_ours(found, pool_uuid) or found.node_uuid is None:
                 raise DriverError(f"no machine is reserved for server {server_uuid}")
         with self._at_work(found) as machine:
             yield machine
-
-    def _settled(self, call: Call, server_uuid: str) -> ReservationRecord | None:
-        """The reservation of a server, once Ironic has made up its mind; None if there is none."""
-        deadline = time.monotonic() + self._settings.power_timeout
-        while True:
-            found = self._look_up(call, server_uuid)
-            if found is None or found.state != ALLOCATING:
-                return found
-            if time.monotonic() > deadline:
-                raise DriverError("Ironic does not decide about a reservation", retry_elsewhere=True)
-            call.wait(self._settings.poll_interval)
-
-    def _look_up(self, call: Call, server_uuid: str) -> ReservationRecord | None:
-        return self._tell(call, lambda: self._client.reservation(server_uuid))
-
-    def _tell(self, call: Call, order: Callable[[], T]) -> T:
-        """Ask Ironic, with patience for one that is away for a while."""
-        for _ in range(self._settings.retries):
-            self._calls.check(call)
-            try:
-                return order()
-            except BusyError as error:
-                LOG.warning("Ironic is busy: %s", error)
-                call.wait(self._settings.poll_interval)
-            except IronicError as error:
-                raise DriverError(str(error), retry_elsewhere=True) from error
-        raise DriverError("Ironic is away, or busy all the time", retry_elsewhere=True)
 
     def _is_ours(self, found: ReservationRecord, pool_uuid: str) -> bool:
         read = reservation.read(found)
@@ -392,12 +362,7 @@ class ReservingDriver:
 
     def _is_kept(self, call: Call, found: ReservationRecord) -> bool:
         read = reservation.read(found)
-        return read is not None and self._keeps(call, read.pool_uuid)
-
-    def _keeps(self, call: Call, pool_uuid: str) -> bool:
-        keeps = self._reservations.keeps(pool_uuid, self._settings.ownership_patience)
-        self._calls.check(call)
-        return keeps
+        return read is not None and self._reserver.keeps(call, read.pool_uuid)
 
     def _own_machines(self) -> None:
         """One at a time, so that nobody puts back what somebody else has just changed."""
