@@ -1,7 +1,4 @@
-"""A real RabbitMQ for tests: its own node, port and data, and gone afterwards.
-
-The program is Debian's; where it is missing and we are root, it is installed, but not started as a service.
-"""
+"""A real RabbitMQ for tests: its own node, port and data, and gone afterwards. The program is Debian's."""
 
 from __future__ import annotations
 
@@ -12,13 +9,12 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support import debian
 from tests.support.processes import NotReadyError, free_port, wait_until
 
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -36,10 +32,6 @@ log.file.level = warning
 ERLANG = "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none +A 4"
 
 
-class Unavailable(Exception):
-    """There is no RabbitMQ, and we may not install one."""
-
-
 @dataclass
 class RabbitMQ:
     """A running broker. `end` and `kill` keep the data, `stop` removes it."""
@@ -53,6 +45,11 @@ class RabbitMQ:
     @property
     def url(self) -> str:
         return f"rabbit://guest:guest@127.0.0.1:{self.port}/"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For `rabbitmqctl`."""
+        return _environment(self.home, self.port, self._names_port)
 
     @property
     def log(self) -> str:
@@ -88,13 +85,16 @@ class RabbitMQ:
         self.stop()
 
 
-def start() -> RabbitMQ:
-    """Start a new, empty broker on a free loopback port; raises Unavailable where that can't be."""
-    _install()
+def start(configuration: str = CONFIGURATION) -> RabbitMQ:
+    """Start a new, empty broker on a free loopback port; raises Unavailable where that can't be.
+
+    Without a configuration it is as the package made it.
+    """
+    debian.install("rabbitmq-server", PROGRAM)
     home = Path(tempfile.mkdtemp(prefix="moorage-rabbitmq-"))
     port, names_port = free_port(), free_port()
     (home / "names-port").write_text(str(names_port))
-    (home / "rabbitmq.conf").write_text(CONFIGURATION.format(port=port))
+    (home / "rabbitmq.conf").write_text(configuration.format(port=port))
     (home / "enabled_plugins").write_text("[].\n")
     names = subprocess.Popen(
         ["epmd", "-address", "127.0.0.1", "-port", str(names_port)],
@@ -113,12 +113,14 @@ def start() -> RabbitMQ:
     return server
 
 
-def _launch(home: Path, port: int, names_port: int) -> subprocess.Popen[bytes]:
-    environment = {
-        "PATH": os.environ["PATH"],
+def _environment(home: Path, port: int, names_port: int) -> dict[str, str]:
+    return {
+        "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}",
         "HOME": str(home),
         "LANG": "C.UTF-8",
         "RABBITMQ_NODENAME": f"moorage-{port}@localhost",
+        "RABBITMQ_NODE_IP_ADDRESS": "127.0.0.1",
+        "RABBITMQ_NODE_PORT": str(port),
         "RABBITMQ_BASE": str(home),
         "RABBITMQ_MNESIA_BASE": str(home / "data"),
         "RABBITMQ_LOG_BASE": str(home / "log"),
@@ -126,11 +128,14 @@ def _launch(home: Path, port: int, names_port: int) -> subprocess.Popen[bytes]:
         "RABBITMQ_CONF_ENV_FILE": str(home / "none"),
         "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "enabled_plugins"),
         "RABBITMQ_PID_FILE": str(home / "pid"),
-        "RABBITMQ_DIST_PORT": str(free_port()),
         "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": ERLANG,
         "ERL_EPMD_PORT": str(names_port),
         "ERL_EPMD_ADDRESS": "127.0.0.1",
     }
+
+
+def _launch(home: Path, port: int, names_port: int) -> subprocess.Popen[bytes]:
+    environment = {**_environment(home, port, names_port), "RABBITMQ_DIST_PORT": str(free_port())}
     with (home / "output").open("ab") as output:
         broker = subprocess.Popen(
             [str(PROGRAM)],
@@ -171,35 +176,3 @@ def _end(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait(20)
-
-
-def _install() -> None:
-    if PROGRAM.exists():
-        return
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        raise Unavailable("RabbitMQ is missing: install the package rabbitmq-server")
-    with _services_stay_off():
-        run = subprocess.run(
-            ["apt-get", "install", "-y", "-q", "--no-install-recommends", "rabbitmq-server"],
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if not PROGRAM.exists():
-        raise Unavailable(f"RabbitMQ can't be installed: {(run.stdout + run.stderr)[-500:]}")
-
-
-@contextmanager
-def _services_stay_off() -> Iterator[None]:
-    """Debian asks this file before it starts a service; a test must not leave a broker running."""
-    policy = Path("/usr/sbin/policy-rc.d")
-    if policy.exists():
-        yield
-        return
-    policy.write_text("#!/bin/sh\nexit 101\n")
-    policy.chmod(0o755)
-    try:
-        yield
-    finally:
-        policy.unlink()
