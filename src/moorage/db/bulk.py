@@ -35,13 +35,22 @@ def insert(connection: Connection, table: sa.Table, columns: tuple[str, ...], ro
 
 
 def numbers(connection: Connection, table: sa.Table, count: int) -> list[int]:
-    """As many ids that no row of `table` has, for who needs to know them before the rows are there."""
+    """As many ids that no row of `table` has or had, for who needs them before the rows are there."""
     if connection.dialect.name == "postgresql":
         sequence = sa.func.pg_get_serial_sequence(table.name, "id")
         drawn = sa.select(sa.func.nextval(sequence)).select_from(sa.func.generate_series(1, count))
         return list(connection.execute(drawn).scalars())
-    last = connection.execute(sa.select(sa.func.coalesce(sa.func.max(table.c.id), 0))).scalar_one()
-    return list(range(last + 1, last + 1 + count))
+    drawing = {"name": table.name, "count": count}
+    last = connection.execute(_DRAW, drawing).scalar_one_or_none()
+    if last is None:
+        last = connection.execute(_DRAW_FIRST, drawing).scalar_one()
+    return list(range(last + 1 - count, last + 1))
+
+
+_DRAW = sa.text("UPDATE sqlite_sequence SET seq = seq + :count WHERE name = :name RETURNING seq")
+"""SQLite's memory of the highest id that a table with AUTOINCREMENT ever had."""
+_DRAW_FIRST = sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :count) RETURNING seq")
+"""For a table that never had a row."""
 
 
 def insert_numbered(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
@@ -13,6 +15,7 @@ from moorage.db.tables import aggregates, compute, moves, network, placement, re
 from moorage.db.tables.metadata import METADATA
 
 AREAS = (aggregates, compute, moves, network, placement, revisions)
+NUMBERED = [table for table in METADATA.tables.values() if [*table.primary_key.columns.keys()] == ["id"]]
 
 
 @pytest.mark.filterwarnings("ignore:Did not recognize type 'xid8'")
@@ -28,6 +31,26 @@ def test_migrated_database_has_the_tables_of_the_code(empty_database_url: str) -
 def _is_feed_column(difference: Any) -> bool:
     """`changes.xid` exists on PostgreSQL only, so the tables of the code don't have it."""
     return "xid" in str(difference)
+
+
+def test_no_table_of_the_code_gives_an_id_twice() -> None:
+    """PostgreSQL's sequences don't anyway."""
+    assert {table.name for table in NUMBERED if not table.dialect_options["sqlite"]["autoincrement"]} == set()
+
+
+def test_no_table_of_a_migrated_database_gives_an_id_twice(tmp_path: Path) -> None:
+    """Alembic's comparison does not look at this."""
+    database = engine.connect(f"sqlite:///{tmp_path}/moorage.sqlite")
+    migrate.sync(database)
+    for table in NUMBERED:
+        assert "AUTOINCREMENT" in stored_statement(database, table.name), table.name
+    database.dispose()
+
+
+def stored_statement(database: sa.Engine, table: str) -> str:
+    query = sa.text("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = :name")
+    with database.connect() as connection:
+        return str(connection.execute(query, {"name": table}).scalar_one())
 
 
 def test_sync_is_repeatable_and_tells_the_version(empty_database_url: str) -> None:

@@ -18,8 +18,7 @@ aggregates = sa.Table(
     sa.Column("updated_at", Timestamp),
     sqlite_autoincrement=True,
 )
-"""`metadata["availability_zone"]` is the aggregate's zone, as in the API. No id is used twice, since
-operators write them into scripts."""
+"""`metadata["availability_zone"]` is the aggregate's zone, as in the API."""
 
 aggregate_hosts = sa.Table(
     "aggregate_hosts",

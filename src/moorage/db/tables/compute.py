@@ -28,6 +28,7 @@ flavors = sa.Table(
     sa.Column("description", sa.Text),
     sa.Column("extra_specs", sa.JSON, nullable=False, default=dict),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sqlite_autoincrement=True,
 )
 
 flavor_projects = sa.Table(
@@ -48,6 +49,7 @@ keypairs = sa.Table(
     sa.Column("fingerprint", sa.String(255), nullable=False),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
     sa.UniqueConstraint("user_id", "name", name="uq_keypairs_user_name"),
+    sqlite_autoincrement=True,
 )
 
 services = sa.Table(
@@ -67,6 +69,7 @@ services = sa.Table(
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
     sa.UniqueConstraint("host", "binary", name="uq_services_host_binary"),
+    sqlite_autoincrement=True,
 )
 """`facts` is what an agent says of itself: driver, cell, what it serves. `zone` is not read any more: it
 stays for conductors of the release before, which read it while an upgrade is under way."""
@@ -84,6 +87,7 @@ nodes = sa.Table(
     sa.Column("build_failures", sa.Integer, nullable=False, server_default="0"),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
+    sqlite_autoincrement=True,
 )
 """The UUID is the provider's; `epoch` grows whenever the node gets another owner; `build_failures` are
 those in a row."""
@@ -137,6 +141,7 @@ servers = sa.Table(
     sa.Index("ix_servers_project", "project_id", "created_at", "id"),
     sa.Index("ix_servers_host", "host"),
     sa.Index("ix_servers_listing", "created_at", "id"),
+    sqlite_autoincrement=True,
 )
 """`request` is what the user asked for beyond the flavor: networks, hints, groups, target host."""
 
@@ -154,6 +159,7 @@ server_groups = sa.Table(
     sa.Column("policy", sa.String(32), nullable=False),
     sa.Column("rules", sa.JSON, nullable=False, default=dict),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sqlite_autoincrement=True,
 )
 
 server_group_members = sa.Table(
@@ -178,6 +184,7 @@ actions = sa.Table(
     sa.Column("started_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("events", sa.JSON, nullable=False, default=list),
+    sqlite_autoincrement=True,
 )
 """`events` is the list of the action's steps, each with its name, start, finish, result and host."""
 
@@ -220,6 +227,7 @@ operations = sa.Table(
     sa.Column("outcome", sa.String(16)),
     sa.Column("error", sa.Text),
     sa.Index("ix_operations_due", "finished_at", "due_at"),
+    sqlite_autoincrement=True,
 )
 """`due_at` is when a conductor should look next: now for work, the deadline while an agent works. `result` is
 what the agent said, in a column of its own because it may come while a conductor writes the others."""
@@ -233,6 +241,7 @@ traces = sa.Table(
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("trace", sa.JSON, nullable=False),
+    sqlite_autoincrement=True,
 )
 
 addresses = sa.Table(

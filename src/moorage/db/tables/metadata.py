@@ -18,7 +18,11 @@ METADATA = sa.MetaData(
 )
 
 Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-"""SQLite only numbers rows by itself in a column that is called INTEGER."""
+"""SQLite only numbers rows by itself in a column that is called INTEGER.
+
+A table that numbers its rows has `sqlite_autoincrement=True`: else SQLite gives the id of the newest row
+again once that is deleted, while pictures of the fleet, journals, agents and users' scripts still know it.
+"""
 
 
 class Timestamp(sa.types.TypeDecorator[datetime]):

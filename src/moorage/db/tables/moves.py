@@ -36,6 +36,7 @@ migrations = sa.Table(
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
     sa.Index("ix_migrations_listing", "created_at", "id"),
+    sqlite_autoincrement=True,
 )
 """While a migration is `active`, its UUID may hold the source's allocations in Placement, and both of its
 hosts may have the server. `old_state` is what the server was before, and becomes again if the move fails.

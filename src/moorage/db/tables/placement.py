@@ -17,6 +17,7 @@ resource_classes = sa.Table(
     sa.Column("id", Id, primary_key=True),
     sa.Column("name", sa.String(255), nullable=False, unique=True),
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow, onupdate=utcnow),
+    sqlite_autoincrement=True,
 )
 
 traits = sa.Table(
@@ -25,6 +26,7 @@ traits = sa.Table(
     sa.Column("id", Id, primary_key=True),
     sa.Column("name", sa.String(255), nullable=False, unique=True),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sqlite_autoincrement=True,
 )
 
 providers = sa.Table(
@@ -37,6 +39,7 @@ providers = sa.Table(
     sa.Column("parent_id", Id, sa.ForeignKey("providers.id"), index=True),
     sa.Column("root_id", Id, nullable=False, index=True),
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow, onupdate=utcnow),
+    sqlite_autoincrement=True,
 )
 
 inventories = sa.Table(
@@ -73,6 +76,7 @@ consumer_types = sa.Table(
     METADATA,
     sa.Column("id", Id, primary_key=True),
     sa.Column("name", sa.String(255), nullable=False, unique=True),
+    sqlite_autoincrement=True,
 )
 
 consumers = sa.Table(
@@ -85,6 +89,7 @@ consumers = sa.Table(
     sa.Column("generation", sa.BigInteger, nullable=False, default=0),
     sa.Column("type_id", Id, sa.ForeignKey("consumer_types.id")),
     sa.Index("ix_consumers_project_user", "project_id", "user_id"),
+    sqlite_autoincrement=True,
 )
 
 allocations = sa.Table(
@@ -105,5 +110,6 @@ changes = sa.Table(
     sa.Column("provider_id", Id),
     sa.Column("kind", sa.SmallInteger, nullable=False),
     sa.Column("at", Timestamp, nullable=False, default=utcnow, index=True),
+    sqlite_autoincrement=True,
 )
 """On PostgreSQL the table also has `xid`, the writing transaction's id: see `placement/feed.py`."""
