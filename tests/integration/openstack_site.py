@@ -26,6 +26,7 @@ from tests.support.profiles import Settings, ini
 HOSTS = {"fake-1": "physnet1", "fake-2": "physnet2", "fake-3": "physnet3"}
 """Each reaches one physical network, and the tunnels of all others."""
 PATIENCE = 120.0
+IMAGE = "tiny"
 
 
 @dataclass
@@ -174,7 +175,8 @@ def running(directory: Path) -> Iterator[Site]:
             site.moorage.stop()
 
 
-def _settings(lab: OpenStack) -> Settings:
+def sections(lab: OpenStack) -> Settings:
+    """What Moorage's configuration says of its neighbours."""
     itself = credentials(lab.keystone, lab.moorage)
     checking = {"www_authenticate_uri": lab.keystone.url, "service_token_roles_required": "true"}
     return {
@@ -184,6 +186,12 @@ def _settings(lab: OpenStack) -> Settings:
         "neutron": itself,
         "images": {"provider": "glance"},
         "glance": itself,
+    }
+
+
+def _settings(lab: OpenStack) -> Settings:
+    return {
+        **sections(lab),
         "agent": {"heartbeat_interval": "0.5", "inventory_interval": "0.5"},
         "conductor": {"lease_seconds": "5"},
         "fake": {"vcpus": "8"},
@@ -211,10 +219,15 @@ def _furnish(site: Site) -> None:
     """Hosts that Neutron knows, and an image."""
     for host, physical in HOSTS.items():
         site.lab.put_host(host, physnets=[physical])
-    image = site.admin.image.create_image(
-        name="tiny", data=b"0" * 1024, disk_format="raw", container_format="bare", visibility="public"
-    )
-    site.image_id = image.id
+    site.image_id = make_image(site.admin)
     wait_until(
         lambda: len(list(site.admin.compute.hypervisors())) == len(HOSTS), "the hosts to report", PATIENCE
     )
+
+
+def make_image(admin: Connection) -> str:
+    """One that everybody may use."""
+    made = admin.image.create_image(
+        name=IMAGE, data=b"0" * 1024, disk_format="raw", container_format="bare", visibility="public"
+    )
+    return str(made.id)

@@ -11,7 +11,7 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -136,11 +136,43 @@ class Shape:
         return {"agent": {}, "fake": fake}
 
 
+class Neighbours:
+    """The services beside a deployment. These are none: it has networks and images of its own, and whoever
+    asks is its administrator."""
+
+    token = "admin"
+    """The administrator's."""
+
+    def sections(self, placement_url: str) -> Settings:
+        """What the configuration of each part says of them."""
+        return {"placement_client": {"auth_type": "none", "endpoint": placement_url}}
+
+    def server_sections(self) -> Settings:
+        """What only those of the APIs, Placement and the conductors say."""
+        return {}
+
+    def seed(self, manage: Sequence[str | Path], urls: Mapping[str, str]) -> None:
+        """Before the deployment starts. `urls` are those of its services, by type."""
+        subprocess.run([*manage, "seed", "--images"], check=True, capture_output=True)
+
+    def image_id(self, deployment: Deployment) -> str:
+        images = deployment.get("/image/v2/images")["images"]
+        return str(next(image["id"] for image in images if image["name"] == IMAGE))
+
+
 class Deployment:
     """Written down first, then started. What it runs on is started before and outlives it."""
 
-    def __init__(self, directory: Path, database: Postgres, broker: RabbitMQ, shape: Shape) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        database: Postgres,
+        broker: RabbitMQ,
+        shape: Shape,
+        neighbours: Neighbours | None = None,
+    ) -> None:
         self.directory = directory
+        self.neighbours = neighbours or Neighbours()
         self.database = database
         self.broker = broker
         self.shape = shape
@@ -150,10 +182,10 @@ class Deployment:
         self._settings: Settings = {
             **SETTINGS,
             "DEFAULT": {"transport_url": broker.url},
-            "placement_client": {"auth_type": "none", "endpoint": f"http://127.0.0.1:{port}"},
+            **self.neighbours.sections(f"http://127.0.0.1:{port}"),
         }
-        config = self._configure("moorage", {"database": {"connection": self.database_url}})
-        self._config = config
+        config = self._configure_server("moorage", {})
+        self.config = config
         self.placement = self._server("placement", "moorage-placement", config, port)
         self.apis = [
             self._server(f"api-{number}", "moorage-api", config, free_port())
@@ -189,14 +221,14 @@ class Deployment:
 
     def start(self) -> None:
         """All parts at once and in no order: each waits for those that it needs."""
-        moorage.sync_database(self._config)
-        self._seed()
+        moorage.sync_database(self.config)
+        services = {"compute": f"{self.urls[0]}/v2.1", "placement": self.placement_url}
+        self.neighbours.seed([PROGRAMS / "moorage-manage", "--config-file", self.config], services)
         for part in self.parts:
             part.start(wait=False)
         self.wait_for_apis()
         self._make_flavors()
-        images = self.get("/image/v2/images")["images"]
-        self.image_id = next(image["id"] for image in images if image["name"] == IMAGE)
+        self.image_id = self.neighbours.image_id(self)
         wait_until(lambda: self.hosts_up() == set(self.agents), "all hosts to be up", 120)
         wait_until(lambda: len(self.providers()) == self.shape.nodes, "all nodes in Placement", 60)
 
@@ -217,14 +249,18 @@ class Deployment:
                 part.kill()
 
     def get(self, path: str, api: int = 0) -> Any:
-        answer = requests.get(self.urls[api] + path, headers=ADMIN, timeout=30)
+        answer = requests.get(self.urls[api] + path, headers=self._as_admin(ADMIN), timeout=30)
         assert answer.status_code == 200, answer.text
         return answer.json()
 
     def get_placement(self, path: str) -> Any:
-        answer = requests.get(self.placement_url + path, headers=PLACEMENT_ADMIN, timeout=30)
+        headers = self._as_admin(PLACEMENT_ADMIN)
+        answer = requests.get(self.placement_url + path, headers=headers, timeout=30)
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    def _as_admin(self, headers: Mapping[str, str]) -> dict[str, str]:
+        return {**headers, "x-auth-token": self.neighbours.token}
 
     def hosts_up(self) -> set[str]:
         services = self.get("/v2.1/os-services?binary=nova-compute")["services"]
@@ -254,12 +290,17 @@ class Deployment:
         path.write_text(ini({**self._settings, **more}))
         return path
 
+    def _configure_server(self, name: str, more: Settings) -> Path:
+        """As `_configure`, for a part that has the database."""
+        database = {"database": {"connection": self.database_url}}
+        return self._configure(name, {**database, **self.neighbours.server_sections(), **more})
+
     def _conductor(self, number: int) -> Part:
         """As if each were on a machine of its own; every second one does without Placement's service."""
-        name, database = f"conductor-{number}", {"connection": self.database_url}
+        name = f"conductor-{number}"
         placement = "service" if number % 2 else "database"
         own = {**SETTINGS["conductor"], "host": name, "placement": placement}
-        config = self._configure(name, {"database": database, "conductor": own})
+        config = self._configure_server(name, {"conductor": own})
         return self._part(name, "moorage-conductor", config)
 
     def _agent(self, host: str) -> Part:
@@ -278,10 +319,6 @@ class Deployment:
         command: list[str | Path] = [PROGRAMS / program, "--config-file", config, *more]
         return Part(name, command, self.directory / f"{name}.log", port)
 
-    def _seed(self) -> None:
-        command = [str(PROGRAMS / "moorage-manage"), "--config-file", str(self._config), "seed", "--images"]
-        subprocess.run(command, check=True, capture_output=True)
-
     def _make_flavors(self) -> None:
         nothing_else = {"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0"}
         self.make_flavor(SHARED_FLAVOR, {})
@@ -294,15 +331,17 @@ class Deployment:
             self._post(f"/v2.1/flavors/{name}/os-extra_specs", {"extra_specs": extra_specs})
 
     def _post(self, path: str, body: dict[str, Any]) -> None:
-        answer = requests.post(self.urls[0] + path, json=body, headers=ADMIN, timeout=30)
+        answer = requests.post(self.urls[0] + path, json=body, headers=self._as_admin(ADMIN), timeout=30)
         assert answer.status_code == 200, answer.text
 
 
 @contextmanager
-def running(directory: Path, shape: Shape | None = None) -> Iterator[Deployment]:
+def running(
+    directory: Path, shape: Shape | None = None, neighbours: Neighbours | None = None
+) -> Iterator[Deployment]:
     """A new cloud, with a database and a broker of its own; raises `rabbitmq.Unavailable` without one."""
     with rabbitmq.start() as broker, postgres.start() as database:
-        deployment = Deployment(directory, database, broker, shape or Shape())
+        deployment = Deployment(directory, database, broker, shape or Shape(), neighbours)
         try:
             deployment.start()
             yield deployment

@@ -71,7 +71,7 @@ class NeutronLink:
         return self._page(resource, query).entries
 
     def _page(self, resource: str, query: Query, marker: str | None = None) -> Page[Json]:
-        """Of the address of the next one only the marker is taken: the rest may be good inside a proxy only."""
+        """Of the address of the next one only the marker is taken: who knows where the rest leads."""
         asked = [*query] if marker is None else [*query, ("marker", marker)]
         body = self._send("GET", f"/{resource}", params=asked)
         name = _plural(resource)
@@ -113,7 +113,7 @@ class NeutronLink:
         self._send("PUT", f"/ports/{port_id}/tags", json={"tags": list(tags)})
 
     def drop_inactive_bindings(self, port_id: str) -> None:
-        """All but the one that counts. Neutron has no markers for them, but those on a page can be dropped."""
+        """All but the one that counts. Markers don't work here, but what is dropped makes room for the next."""
         for _ in range(_MOST_TURNS):
             try:
                 page = self._page(f"ports/{port_id}/bindings", [("status", "INACTIVE")])
