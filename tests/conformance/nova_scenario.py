@@ -21,8 +21,8 @@ class Scenario:
     image_id: str
     books: dict[str, Books] = field(default_factory=dict)
     """After each step."""
-    said: dict[str, tuple[int, str]] = field(default_factory=dict)
-    """By each of `nova-manage`'s commands: its exit status, and its words."""
+    said: dict[str, tuple[int, list[str]]] = field(default_factory=dict)
+    """By each of `nova-manage`'s commands: its exit status, and its words in lines."""
     servers: dict[str, Any] = field(default_factory=dict)
     aggregates: dict[str, Any] = field(default_factory=dict)
 
@@ -179,7 +179,8 @@ class Scenario:
 
     def _manage(self, *command: str) -> None:
         ran = self.nova.manage("placement", *command)
-        self.said[" ".join(command)] = (ran.returncode, self.auditor.in_words(ran.stdout + ran.stderr))
+        words = sorted(self.auditor.in_words(ran.stdout).splitlines())
+        self.said[" ".join(command)] = (ran.returncode, words)
 
 
 STEPS = (

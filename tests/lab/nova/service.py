@@ -44,8 +44,9 @@ class Nova:
 
     def manage(self, *command: str) -> subprocess.CompletedProcess[str]:
         """`nova-manage`, as an operator runs it: what it leaves with is part of its answer."""
+        files = ("--config-file", self.directory / "nova.conf", "--log-file", self.directory / "manage.log")
         return subprocess.run(
-            [str(NOVA.bin() / "nova-manage"), "--config-file", str(self.directory / "nova.conf"), *command],
+            [str(part) for part in (NOVA.bin() / "nova-manage", *files, *command)],
             capture_output=True,
             text=True,
             check=False,
