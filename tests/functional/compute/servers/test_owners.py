@@ -145,14 +145,16 @@ def passwords(sqlite_url: str, tmp_path: Path) -> Iterator[falcon.testing.TestCl
 def test_users_with_passwords_have_ids_too(passwords: falcon.testing.TestClient) -> None:
     """All of them are administrators, and see each other's servers."""
     alice, anna = Basic(passwords, "alice"), Basic(passwords, "anna")
-    flavor = {"name": "small", "id": "small", "ram": 512, "vcpus": 1, "disk": 5}
+    flavor = {"name": "small", "id": "small", "ram": 4096, "vcpus": 1, "disk": 40}
     assert alice.call("POST", "/flavors", {"flavor": flavor}).status_code == 200
     image = passwords.simulate_get("/image/v2/images", headers=alice.headers).json["images"][0]["id"]
     server = {"name": "mine", "flavorRef": "small", "imageRef": image, "networks": "none"}
     group = {"name": "mine", "policy": "affinity"}
-    booted = alice.call("POST", "/servers", {"server": server}).json["server"]["id"]
-    grouped = alice.call("POST", "/os-server-groups", {"server_group": group}).json["server_group"]["id"]
-    for path in (f"/servers/{booted}", f"/os-server-groups/{grouped}"):
+    booted = alice.call("POST", "/servers", {"server": server})
+    assert booted.status_code == 202, booted.text
+    grouped = alice.call("POST", "/os-server-groups", {"server_group": group})
+    made = (booted.json["server"]["id"], grouped.json["server_group"]["id"])
+    for path in (f"/servers/{made[0]}", f"/os-server-groups/{made[1]}"):
         for method in ("GET", "DELETE"):
             assert anna.call(method, path).status_code == 403
         assert alice.call("GET", path).status_code == 200
