@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import falcon.testing
@@ -193,6 +194,12 @@ def configuration() -> list[str]:
 
 @pytest.fixture
 def cloud(database_url: str, configuration: list[str]) -> Iterator[Cloud]:
+    with cloud_on(database_url, configuration) as running:
+        yield running
+
+
+@contextmanager
+def cloud_on(database_url: str, configuration: Sequence[str] = ()) -> Iterator[Cloud]:
     connected = engine.connect(database_url)
     migrate.sync(connected)
     database = Database(connected)

@@ -56,6 +56,12 @@ def policy_file(directory: Path, rules: dict[str, str]) -> str:
 
 
 @pytest.fixture
+def database_url(sqlite_url: str) -> str:
+    """The databases have no part in this."""
+    return sqlite_url
+
+
+@pytest.fixture
 def configuration(tmp_path: Path) -> list[str]:
     return [policy_file(tmp_path, dict.fromkeys((*REQUESTS, *OTHERS), OWNER))]
 
