@@ -168,6 +168,13 @@ def test_an_outsider_sees_nothing(cloud: Cloud) -> None:
         assert "Policy does not allow" in answer.json()["errors"][0]["detail"]
 
 
+def test_a_token_for_the_whole_system_is_of_no_use(cloud: Cloud) -> None:
+    """As with the reference: its rules are for tokens of projects."""
+    token = cloud.keystone.system_token(cloud.people.admin)
+    for path in ("/resource_providers", PROJECT_USAGES.format(cloud.people.reader.project_id)):
+        assert cloud.get(path, token).status_code == 403
+
+
 def test_the_client_finds_placement_in_the_catalogue(cloud: Cloud) -> None:
     listed = openstack(cloud.clouds_file, "admin", "resource", "provider", "list")
     assert [provider["uuid"] for provider in listed] == [NODE]

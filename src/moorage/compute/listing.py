@@ -112,6 +112,8 @@ class Listing:
     config_drive: bool | None = None
     order: list[Order] = field(default_factory=lambda: [Order("created_at", True)])
     marker: str | None = None
+    marker_among: dict[str, list[str]] = field(default_factory=dict)
+    """By the names of `equal`: what the caller may know of. How others' servers sort is not to be told."""
     limit: int = 1000
 
 
@@ -132,7 +134,7 @@ def _rows(
     keys = _sort_keys(listing.order)
     query = sa.select(*columns).where(*_conditions(connection, listing)).limit(listing.limit)
     if listing.marker is not None:
-        query = query.where(_after(connection, listing.marker, keys))
+        query = query.where(_after(connection, listing.marker, listing.marker_among, keys))
     query = query.order_by(*(key.desc() if descending else key.asc() for key, descending in keys))
     try:
         return connection.execute(query).all()
@@ -249,8 +251,10 @@ def _without_null(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
     return sa.func.coalesce(column, sa.literal(blank, column.type))
 
 
-def _after(connection: Connection, marker: str, keys: list[Key]) -> Condition:
-    query = sa.select(*(key for key, _ in keys)).where(servers.c.uuid == marker)
+def _after(connection: Connection, marker: str, among: Mapping[str, list[str]], keys: list[Key]) -> Condition:
+    """A deleted server is a marker too: it may have gone while its list was paged through."""
+    known = (_among(EQUAL[name], values) for name, values in among.items())
+    query = sa.select(*(key for key, _ in keys)).where(servers.c.uuid == marker, *known)
     row = connection.execute(query).one_or_none()
     if row is None:
         raise MarkerNotFound(marker)

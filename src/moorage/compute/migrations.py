@@ -195,6 +195,8 @@ class Listing:
     newest_first: bool = False
     limit: int | None = None
     marker: str | None = None
+    marker_of: str | None = None
+    """The one project whose migrations the caller may know of; None for all."""
 
 
 def page(connection: Connection, listing: Listing) -> list[Migration]:
@@ -209,9 +211,10 @@ def page(connection: Connection, listing: Listing) -> list[Migration]:
     if listing.changed_before is not None:
         query = query.where(table.c.updated_at <= listing.changed_before)
     if listing.marker is not None:
-        marked = connection.execute(
-            sa.select(table.c.created_at, table.c.id).where(table.c.uuid == listing.marker)
-        ).one_or_none()
+        place = sa.select(table.c.created_at, table.c.id).where(table.c.uuid == listing.marker)
+        if listing.marker_of is not None:
+            place = place.where(table.c.project_id == listing.marker_of)
+        marked = connection.execute(place).one_or_none()
         if marked is None:
             raise ComputeError(f"Marker {listing.marker} could not be found.")
         query = query.where(sa.tuple_(table.c.created_at, table.c.id) < sa.tuple_(*marked))

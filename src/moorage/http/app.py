@@ -70,7 +70,9 @@ class Application(Generic[S]):
         def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
             call = Call(request, params, self._authorizer, endpoint.body, endpoint.query)
             self._admit(endpoint, call)
-            self._send(endpoint.handler(self._service, call), call.version, response)
+            reply = endpoint.handler(self._service, call)
+            call.require_admitted()
+            self._send(reply, call.version, response)
 
         return respond
 
@@ -84,7 +86,9 @@ class Application(Generic[S]):
         if endpoint.gives_json and not call.request.client_accepts(JSON):
             raise HttpError(406, f"Only {JSON} is provided")
         if endpoint.policy is not None:
-            self._authorizer.check(endpoint.policy, call.caller, endpoint.target(call))
+            call.expect(endpoint.policy)
+            if endpoint.target is not None:
+                call.admit(endpoint.target(call))
 
     def _send(self, reply: Reply, version: Version, response: falcon.Response) -> None:
         response.status = reply.status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -11,7 +10,7 @@ import falcon
 from moorage.core.nul import NUL, REFUSAL
 from moorage.http.caller import Caller
 from moorage.http.errors import JSON, HttpError
-from moorage.http.policy import Authorizer
+from moorage.http.policy import Authorizer, Target
 from moorage.http.schema import AnySchema
 from moorage.http.version import Version
 
@@ -42,10 +41,12 @@ class Query:
 
 class Call:
     __slots__ = (
+        "_admitted",
         "_authorizer",
         "_body_schema",
         "_query",
         "_query_schema",
+        "_rule",
         "caller",
         "params",
         "request",
@@ -68,6 +69,8 @@ class Call:
         self._body_schema = body_schema
         self._query_schema = query_schema
         self._query: Query | None = None
+        self._rule: str | None = None
+        self._admitted = False
 
     @property
     def query(self) -> Query:
@@ -75,11 +78,26 @@ class Call:
             self._query = Query(self.request.query_string)
         return self._query
 
-    def authorize(self, rule: str, target: Mapping[str, str | None]) -> None:
-        """For a rule that depends on what the handler found: a 403 unless the caller passes."""
+    def expect(self, rule: str) -> None:
+        """This rule holds for the request; whose thing it is about has yet to be found out."""
+        self._rule = rule
+
+    def admit(self, owner: Target) -> None:
+        """Whose thing it is, is known: a 403 unless the caller may do to it what the request asks for."""
+        self._admitted = True
+        if self._rule is not None:
+            self._authorizer.check(self._rule, self.caller, owner)
+
+    def require_admitted(self) -> None:
+        """No answer leaves the service that its rule was not asked about."""
+        if self._rule is not None and not self._admitted:
+            raise RuntimeError(f"{self._rule} was never checked: the handler told nobody whose thing it is")
+
+    def authorize(self, rule: str, target: Target) -> None:
+        """For a further rule, which depends on what the handler found: a 403 unless the caller passes."""
         self._authorizer.check(rule, self.caller, target)
 
-    def allows(self, rule: str, target: Mapping[str, str | None]) -> bool:
+    def allows(self, rule: str, target: Target) -> bool:
         """Whether the caller passes a rule that only decides how much is shown."""
         return self._authorizer.allows(rule, self.caller, target)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from moorage.http.call import Call
+from moorage.http.policy import Target
 from moorage.http.reply import Reply
 from moorage.http.schema import AnySchema
 from moorage.http.version import Version
@@ -15,7 +16,8 @@ S = TypeVar("S")
 Handler = Callable[[S, Call], Reply]
 
 
-def _no_target(_call: Call) -> Mapping[str, str | None]:
+def nobodys(_call: Call) -> Target:
+    """The target of a rule about what belongs to the cloud and not to a project."""
     return {}
 
 
@@ -28,7 +30,8 @@ class Endpoint(Generic[S]):
     """Name of the rule that the caller must pass; None lets everybody in."""
     check: str = "!"
     """The rule's default; nobody, unless a service says otherwise."""
-    target: Callable[[Call], Mapping[str, str | None]] = _no_target
+    target: Callable[[Call], Target] | None = nobodys
+    """Whose thing the rule is asked about; None where only the handler finds out, and says so by `admit`."""
     since: Version = (0, 0)
     before_that: int = 404
     """The status below the version `since`."""

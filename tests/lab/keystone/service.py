@@ -83,12 +83,15 @@ class Keystone:
 
     def token(self, person: Person) -> str:
         """A new token, scoped to the person's project."""
-        domain = {"id": DOMAIN}
-        user = {"name": person.name, "password": person.password, "domain": domain}
-        body = {
-            "identity": {"methods": ["password"], "password": {"user": user}},
-            "scope": {"project": {"name": person.project, "domain": domain}},
-        }
+        return self._token(person, {"project": {"name": person.project, "domain": {"id": DOMAIN}}})
+
+    def system_token(self, person: Person) -> str:
+        """One that is scoped to the whole system, where the person must have a role, too."""
+        return self._token(person, {"system": {"all": True}})
+
+    def _token(self, person: Person, scope: dict[str, Any]) -> str:
+        user = {"name": person.name, "password": person.password, "domain": {"id": DOMAIN}}
+        body = {"identity": {"methods": ["password"], "password": {"user": user}}, "scope": scope}
         answer = requests.post(f"{self.url}/auth/tokens", json={"auth": body}, timeout=30)
         answer.raise_for_status()
         return answer.headers["X-Subject-Token"]

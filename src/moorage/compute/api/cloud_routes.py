@@ -19,7 +19,8 @@ from moorage.compute.api import (
     services,
     zones,
 )
-from moorage.compute.api.endpoint import ADMIN, ANYBODY, MEMBER, READER, RULE, E, R
+from moorage.compute.api.endpoint import ADMIN, ANYBODY, MEMBER, READER, RULE, E, Own, Owned, R
+from moorage.http.rules import documented
 
 _METHODS = ("GET", "POST", "PUT", "DELETE")
 _SPECS = f"{RULE}os-flavor-extra-specs:"
@@ -52,19 +53,19 @@ FLAVORS: tuple[R, ...] = (
             "DELETE": E(flavors.delete, f"{RULE}os-flavor-manage:delete"),
         },
     ),
-    R("/flavors/{flavor_id}/os-flavor-access", {"GET": E(flavor_access.index, f"{RULE}os-flavor-access")}),
+    R("/flavors/{flavor_id}/os-flavor-access", {"GET": Own(flavor_access.index, f"{RULE}os-flavor-access")}),
     R("/flavors/{flavor_id}/action", {"POST": E(flavor_access.act, body=schemas.FLAVOR_ACTION)}),
     R(
         "/flavors/{flavor_id}/os-extra_specs",
         {
-            "GET": E(flavor_specs.index, f"{_SPECS}index", check=READER),
+            "GET": Own(flavor_specs.index, f"{_SPECS}index", check=READER),
             "POST": E(flavor_specs.create, f"{_SPECS}create", body=schemas.CREATE_SPECS),
         },
     ),
     R(
         "/flavors/{flavor_id}/os-extra_specs/{key}",
         {
-            "GET": E(flavor_specs.show, f"{_SPECS}show", check=READER),
+            "GET": Own(flavor_specs.show, f"{_SPECS}show", check=READER),
             "PUT": E(flavor_specs.update, f"{_SPECS}update", body=schemas.UPDATE_SPEC),
             "DELETE": E(flavor_specs.delete, f"{_SPECS}delete"),
         },
@@ -82,7 +83,9 @@ KEYPAIRS: tuple[R, ...] = (
                 target=keypairs.owner,
                 query=schemas.LIST_KEYPAIRS,
             ),
-            "POST": E(keypairs.create, body=schemas.CREATE_KEYPAIR),
+            "POST": Owned(
+                keypairs.create, f"{_KEYS}create", check=keypairs.OWNER, body=schemas.CREATE_KEYPAIR
+            ),
         },
     ),
     R(
@@ -184,13 +187,16 @@ GROUPS: tuple[R, ...] = (
     R(
         "/os-server-groups",
         {
-            "GET": E(server_groups.index, f"{_GROUPS}index", check=READER, query=schemas.LIST_GROUPS),
-            "POST": E(server_groups.create, f"{_GROUPS}create", check=MEMBER, body=schemas.CREATE_GROUP),
+            "GET": Own(server_groups.index, f"{_GROUPS}index", check=READER, query=schemas.LIST_GROUPS),
+            "POST": Own(server_groups.create, f"{_GROUPS}create", check=MEMBER, body=schemas.CREATE_GROUP),
         },
     ),
     R(
         "/os-server-groups/{group_id}",
-        {"GET": E(server_groups.show), "DELETE": E(server_groups.delete)},
+        {
+            "GET": Owned(server_groups.show, f"{_GROUPS}show", check=READER),
+            "DELETE": Owned(server_groups.delete, f"{_GROUPS}delete", check=MEMBER),
+        },
     ),
 )
 
@@ -257,16 +263,49 @@ ABSENT: tuple[R, ...] = (
 
 CLOUD: tuple[R, ...] = (*FLAVORS, *KEYPAIRS, *HOSTS, *AGGREGATES, *GROUPS, *QUOTAS, *ABSENT)
 
-CLOUD_RULES: tuple[policy.RuleDefault, ...] = (
-    policy.RuleDefault(flavor_access.ADD, ADMIN, "Let a project use a private flavor."),
-    policy.RuleDefault(flavor_access.REMOVE, ADMIN, "Stop a project from using a private flavor."),
-    policy.RuleDefault(f"{_KEYS}create", keypairs.OWNER, "Import a public key, or have a pair made."),
-    policy.RuleDefault(f"{_AGGREGATES}add_host", ADMIN, "Add a host to an aggregate."),
-    policy.RuleDefault(f"{_AGGREGATES}remove_host", ADMIN, "Remove a host from an aggregate."),
-    policy.RuleDefault(f"{_AGGREGATES}set_metadata", ADMIN, "Set the metadata of an aggregate."),
-    policy.RuleDefault(server_groups.SHOW, READER, "Show a server group."),
-    policy.RuleDefault(server_groups.DELETE, MEMBER, "Delete a server group."),
-    policy.RuleDefault(server_groups.ALL_PROJECTS, ADMIN, "List server groups of all projects."),
-    policy.RuleDefault(limits.OTHER_PROJECT, ADMIN, "Show the limits of another project."),
+CLOUD_RULES: tuple[policy.DocumentedRuleDefault, ...] = (
+    documented(
+        flavor_access.ADD,
+        ADMIN,
+        "Let a project use a private flavor.",
+        "POST /flavors/{flavor_id}/action (addTenantAccess)",
+    ),
+    documented(
+        flavor_access.REMOVE,
+        ADMIN,
+        "Stop a project from using a private flavor.",
+        "POST /flavors/{flavor_id}/action (removeTenantAccess)",
+    ),
+    documented(
+        flavors.SEES_SPECS,
+        READER,
+        "See the extra specs of flavors.",
+        "GET /flavors/detail",
+        "POST /flavors",
+        "GET /flavors/{flavor_id}",
+        "PUT /flavors/{flavor_id}",
+    ),
+    documented(
+        f"{_AGGREGATES}add_host",
+        ADMIN,
+        "Add a host to an aggregate.",
+        "POST /os-aggregates/{aggregate_id}/action (add_host)",
+    ),
+    documented(
+        f"{_AGGREGATES}remove_host",
+        ADMIN,
+        "Remove a host from an aggregate.",
+        "POST /os-aggregates/{aggregate_id}/action (remove_host)",
+    ),
+    documented(
+        f"{_AGGREGATES}set_metadata",
+        ADMIN,
+        "Set the metadata of an aggregate.",
+        "POST /os-aggregates/{aggregate_id}/action (set_metadata)",
+    ),
+    documented(
+        server_groups.ALL_PROJECTS, ADMIN, "List server groups of all projects.", "GET /os-server-groups"
+    ),
+    documented(limits.OTHER_PROJECT, ADMIN, "Show the limits of another project.", "GET /limits"),
 )
 """Those that handlers ask about by themselves, once they know what the request is about."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
+from moorage.http.policy import Target
 from moorage.http.route import Endpoint, Route
 
 RULE = "os_compute_api:"
@@ -18,21 +20,45 @@ SERVICE = "rule:service_or_admin"
 ANYBODY = "@"
 
 R = Route[ComputeService]
-Target = Mapping[str, str | None]
+
+
+class HasOwner(Protocol):
+    @property
+    def project_id(self) -> str: ...
+    @property
+    def user_id(self) -> str: ...
+
+
+def owner_of(thing: HasOwner) -> Target:
+    """What rules compare the caller's ids with: those of whoever made the thing."""
+    return {"project_id": thing.project_id, "user_id": thing.user_id}
 
 
 def own_project(call: Call) -> Target:
-    """The caller's own project: for what a rule protects before anything was looked up."""
+    """The caller's own: for lists of the project's things, and for what shall be made in it."""
     return {"project_id": call.caller.project_id, "user_id": call.caller.user_id}
 
 
 def is_admin(call: Call) -> bool:
-    return call.allows("context_is_admin", {})
+    return call.allows("context_is_admin", own_project(call))
 
 
 @dataclass(frozen=True)
 class E(Endpoint[ComputeService]):
-    """Only administrators, unless the line says otherwise."""
+    """What is the cloud's: only for administrators, unless the line says otherwise."""
 
     check: str = ADMIN
-    target: Callable[[Call], Target] = own_project
+
+
+@dataclass(frozen=True)
+class Own(E):
+    """What the caller's project has, or shall have."""
+
+    target: Callable[[Call], Target] | None = own_project
+
+
+@dataclass(frozen=True)
+class Owned(E):
+    """Something that exists, and has an owner: the handler's look-up tells whose it is."""
+
+    target: Callable[[Call], Target] | None = None

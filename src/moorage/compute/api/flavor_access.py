@@ -8,6 +8,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute import flavors
 from moorage.compute.api.endpoint import RULE
+from moorage.compute.api.flavors import visible_to
 from moorage.compute.flavors import Flavor, FlavorNotPrivate
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
@@ -21,7 +22,7 @@ REMOVE = f"{RULE}os-flavor-access:remove_tenant_access"
 def index(service: ComputeService, call: Call) -> Reply:
     """List the projects that may use a private flavor."""
     with service.database.read() as connection:
-        flavor = flavors.find(connection, call.params["flavor_id"])
+        flavor = flavors.find(connection, call.params["flavor_id"], visible_to=visible_to(call))
         if flavor.is_public:
             raise FlavorNotPrivate
         return Reply(body=_body(connection, flavor))
@@ -37,7 +38,7 @@ def act(service: ComputeService, call: Call) -> Reply:
 
 
 def _act(connection: Connection, call: Call, action: str, project_id: str) -> dict[str, Any]:
-    flavor = flavors.find(connection, call.params["flavor_id"])
+    flavor = flavors.find(connection, call.params["flavor_id"], visible_to=visible_to(call))
     if action == "removeTenantAccess":
         flavors.disallow(connection, flavor, project_id)
     else:

@@ -15,7 +15,7 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
 
-_SEES_SPECS = f"{RULE}os-flavor-extra-specs:index"
+SEES_SPECS = f"{RULE}os-flavor-extra-specs:index"
 _EVERY_KIND = {"none"}
 _YES = {"1", "t", "true", "on", "y", "yes"}
 _NO = {"0", "f", "false", "off", "n", "no"}
@@ -139,7 +139,7 @@ def _answer(call: Call, flavor: Flavor) -> Reply:
 
 
 def _shows_specs(call: Call) -> bool:
-    return call.version >= (2, 61) and call.allows(_SEES_SPECS, own_project(call))
+    return call.version >= (2, 61) and call.allows(SEES_SPECS, own_project(call))
 
 
 def _brief(call: Call, flavor: Flavor) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from moorage.compute import actions
 from moorage.compute.actions import Action
 from moorage.compute.api import links, times
-from moorage.compute.api.endpoint import RULE, own_project
+from moorage.compute.api.endpoint import RULE, owner_of
 from moorage.compute.api.server_filters import changes, page_bounds
 from moorage.compute.api.server_views import host_id
 from moorage.compute.api.servers import find
@@ -51,9 +51,9 @@ def show(service: ComputeService, call: Call) -> Reply:
         server = find(connection, call, deleted=call.version >= _DELETED_SINCE)
         action = actions.find(connection, server.id, call.params["request_id"])
     shown = _shown(call, server, action)
-    sees_all = call.allows(EVENTS, own_project(call))
+    sees_all = call.allows(EVENTS, owner_of(server))
     if sees_all or call.version >= (2, 51):
-        shown["events"] = [_event(call, action, event, sees_all=sees_all) for event in action.events]
+        shown["events"] = [_event(call, server, action, event, sees_all=sees_all) for event in action.events]
     return Reply(body={"instanceAction": shown})
 
 
@@ -72,7 +72,7 @@ def _shown(call: Call, server: Server, action: Action) -> Json:
     return shown
 
 
-def _event(call: Call, action: Action, event: Json, *, sees_all: bool) -> Json:
+def _event(call: Call, server: Server, action: Action, event: Json, *, sees_all: bool) -> Json:
     shown = {
         "event": event["event"],
         "start_time": _moment(event["start_time"]),
@@ -85,7 +85,7 @@ def _event(call: Call, action: Action, event: Json, *, sees_all: bool) -> Json:
         if sees_all:
             shown["host"] = event.get("host")
         shown["hostId"] = host_id(event.get("host"), action.project_id)
-    if call.version >= (2, 84) and call.allows(DETAILS, own_project(call)):
+    if call.version >= (2, 84) and call.allows(DETAILS, owner_of(server)):
         shown["details"] = event.get("details")
     return shown
 

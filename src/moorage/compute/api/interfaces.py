@@ -91,9 +91,9 @@ def _shown(call: Call, interface: Interface) -> dict[str, Any]:
 def create(service: ComputeService, call: Call) -> Reply:
     """Attach a port to a server, and wait until it is there."""
     asked = call.json().get("interfaceAttachment", {})
-    networks = _wanted(asked)
     with service.database.read() as connection:
         server = find(connection, call)
+    networks = _wanted(asked)
     _require_ready(call, server, interfaces.ATTACH)
     agreed = _agree(service, call, server, networks)
     origin = origin_of(call)

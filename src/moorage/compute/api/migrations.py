@@ -34,6 +34,8 @@ def index(service: ComputeService, call: Call) -> Reply:
     project_id = query.get("project_id")
     if not project_id or project_id != call.caller.project_id:
         call.authorize(ALL_PROJECTS, own_project(call))
+    if "host" in query or "source_compute" in query:
+        call.authorize(HOSTS, own_project(call))  # whoever may not see hosts may not ask by them either
     listing = _listing(service, call, query)
     found = []
     if (query.get("hidden") or "").lower() not in _YES and listing.limit != 0:
@@ -59,7 +61,8 @@ def _listing(service: ComputeService, call: Call, query: Query) -> Listing:
     before = query.get("changes-before") if call.version >= (2, 66) else None
     since, until = changes(query.get("changes-since"), before)
     limit, marker = page_bounds(query, service.settings.max_limit)
-    return Listing(kept, host, since, until, newest_first=True, limit=limit, marker=marker)
+    visible = None if call.allows(ALL_PROJECTS, own_project(call)) else call.caller.project_id
+    return Listing(kept, host, since, until, newest_first=True, limit=limit, marker=marker, marker_of=visible)
 
 
 def _shown(call: Call, migration: Migration, *, with_hosts: bool) -> Json:

@@ -7,6 +7,7 @@ from typing import Any
 from moorage.compute import flavors, live_checks, moves, quotas, resizes
 from moorage.compute.api.asked import Asked
 from moorage.compute.api.endpoint import RULE, is_admin
+from moorage.compute.api.flavors import visible_to
 from moorage.compute.api.passwords import password
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.servers import find, origin_of
@@ -35,9 +36,8 @@ def _bounds(asked: Asked) -> Bounds:
 
 def resize(asked: Asked) -> None:
     flavorid = str(asked.argument["flavorRef"]).rstrip("/").rpartition("/")[2]
-    visible_to = None if is_admin(asked.call) else asked.call.caller.project_id
     try:
-        flavor = flavors.find(asked.connection, flavorid, visible_to=visible_to)
+        flavor = flavors.find(asked.connection, flavorid, visible_to=visible_to(asked.call))
     except FlavorNotFound as error:
         raise ComputeError(str(error)) from error
     moves.resize(ask_of(asked), flavor, _bounds(asked), asked.argument.get("OS-DCF:diskConfig"))
@@ -72,10 +72,10 @@ def check_live(service: ComputeService, call: Call, argument: Any) -> None:
     """Before 2.34 whoever asks is told at once if nothing can come of it; since then it is in the actions."""
     if call.version >= (2, 34):
         return
-    _require_target_of_force(argument)
     host, down_time = argument["host"] or None, service.settings.service_down_time
     with service.database.read() as connection:
         server = find(connection, call)
+        _require_target_of_force(argument)
         require_unlocked(server, as_admin=is_admin(call))
         ask = Ask(connection, server, origin_of(call), down_time)
         moves.require_live(ask, host)

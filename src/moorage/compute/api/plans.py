@@ -10,6 +10,7 @@ import msgspec
 from moorage.compute import creation, server_groups
 from moorage.compute.api import schema_types as types
 from moorage.compute.api import server_body
+from moorage.compute.api.endpoint import owner_of
 from moorage.compute.api.server_schemas import HINTS
 from moorage.compute.api.servers import origin_of
 from moorage.compute.creation import Order, Wanted
@@ -50,10 +51,11 @@ def create(service: ComputeService, call: Call) -> Reply:
     """Show where servers would go if they were asked for now."""
     body = call.json()
     asked = body["plan"]
-    count = asked.get("count", 1)
-    wanted, bounds = server_body.read(service, call, _as_request(asked, body, count))
     origin = origin_of(call)
     origin = replace(origin, project_id=asked.get("project_id", origin.project_id))
+    call.admit(owner_of(origin))
+    count = asked.get("count", 1)
+    wanted, bounds = server_body.read(service, call, _as_request(asked, body, count))
     _check_group(service, wanted, origin.project_id)
     _, rows = creation.rows_of(Order(origin, wanted, bounds), count)
     try:

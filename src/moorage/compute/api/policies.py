@@ -8,7 +8,7 @@ from oslo_policy import policy
 
 from moorage.compute.service import ComputeService
 from moorage.http.route import Route
-from moorage.http.rules import of_routes
+from moorage.http.rules import merged, of_routes
 
 PERSONAS: tuple[policy.RuleDefault, ...] = (
     policy.RuleDefault("context_is_admin", "role:admin", "An administrator."),
@@ -52,7 +52,7 @@ PERSONAS: tuple[policy.RuleDefault, ...] = (
 
 
 def rules(
-    routes: Iterable[Route[ComputeService]], further: Iterable[policy.RuleDefault] = ()
+    routes: Iterable[Route[ComputeService]], further: Iterable[policy.DocumentedRuleDefault] = ()
 ) -> list[policy.RuleDefault]:
     """`further` are those that handlers ask about by themselves, after they know more."""
-    return [*PERSONAS, *of_routes(routes), *further]
+    return [*PERSONAS, *merged([*of_routes(routes), *further])]

@@ -7,10 +7,11 @@ from typing import Any
 from moorage.compute import host_status, keypairs, labels, quotas, rebuilds, servers
 from moorage.compute.api import server_body
 from moorage.compute.api.asked import Asked
-from moorage.compute.api.endpoint import RULE, own_project
+from moorage.compute.api.endpoint import RULE, owner_of
 from moorage.compute.api.move_actions import ask_of
 from moorage.compute.api.passwords import password
 from moorage.compute.api.server_views import EXTENDED_USER_DATA, ServerView
+from moorage.compute.api.servers import find
 from moorage.compute.errors import ComputeError, NotFoundError, UnavailableError
 from moorage.compute.rebuilds import Wanted
 from moorage.compute.service import ComputeService
@@ -30,6 +31,8 @@ _COLUMNS = {
 
 def look_up(service: ComputeService, call: Call, argument: Any) -> Image:
     """The image, which another service may keep: not while a server is held."""
+    with service.database.read() as connection:
+        find(connection, call)
     try:
         return service.images.find(argument["imageRef"], call.caller.token)
     except ImageNotFoundError as error:
@@ -41,7 +44,7 @@ def look_up(service: ComputeService, call: Call, argument: Any) -> Image:
 def rebuild(asked: Asked) -> Reply:
     given = asked.argument
     if "trusted_image_certificates" in given:
-        asked.call.authorize(TRUSTED_CERTS, own_project(asked.call))
+        asked.call.authorize(TRUSTED_CERTS, owner_of(asked.server))
     server_body.check_user_data(given.get("user_data"))
     limits = quotas.of_project(asked.connection, asked.service.settings.quotas, asked.server.project_id)
     labels.require_few(given.get("metadata", {}), limits["metadata_items"])

@@ -9,4 +9,4 @@ from moorage.compute.api.endpoint import R
 
 ROUTES: tuple[R, ...] = (*cloud_routes.CLOUD, *server_routes.ROUTES)
 
-FURTHER_RULES: tuple[policy.RuleDefault, ...] = (*cloud_routes.CLOUD_RULES, *server_routes.RULES)
+FURTHER_RULES: tuple[policy.DocumentedRuleDefault, ...] = (*cloud_routes.CLOUD_RULES, *server_routes.RULES)

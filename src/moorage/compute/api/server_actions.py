@@ -13,7 +13,7 @@ from moorage.compute import interfaces, lifecycle
 from moorage.compute.api import move_actions, move_schemas, rebuild_action
 from moorage.compute.api import server_schemas as schemas
 from moorage.compute.api.asked import Asked
-from moorage.compute.api.endpoint import ADMIN, MANAGER, MEMBER, RULE, is_admin, own_project
+from moorage.compute.api.endpoint import ADMIN, MANAGER, MEMBER, RULE, is_admin, owner_of
 from moorage.compute.api.servers import find, lock, origin_of
 from moorage.compute.service import ComputeService
 from moorage.compute.states import VmState
@@ -36,7 +36,7 @@ class Action:
     rule: Callable[[Version, Any], str] | None = None
     """Which policy holds, if that depends on what is asked for; `policy` is the one for most."""
     look_up: Callable[[ComputeService, Call, Any], Any] | None = None
-    """What has to be found out before the server is held."""
+    """What has to be found out before the server is held; it begins with a look whether the caller may."""
     until: Version | None = None
     """The last version that has it."""
     ignores_lock: bool = False
@@ -79,7 +79,7 @@ def _lock(asked: Asked) -> None:
 
 def _unlock(asked: Asked) -> None:
     if not lifecycle.may_unlock(asked.server, asked.origin):
-        asked.call.authorize(UNLOCK_OVERRIDE, own_project(asked.call))
+        asked.call.authorize(UNLOCK_OVERRIDE, owner_of(asked.server))
     lifecycle.unlock(asked.connection, asked.server, asked.origin)
 
 
@@ -187,8 +187,7 @@ def act(service: ComputeService, call: Call) -> Reply:
     if action is None or (action.until is not None and call.version > action.until):
         raise _refusal(service, call, name)
     argument = action.schema.at(call.version).load(body)[name]
-    rule = action.policy if action.rule is None else action.rule(call.version, argument)
-    call.authorize(rule, own_project(call))
+    call.expect(action.policy if action.rule is None else action.rule(call.version, argument))
     origin = origin_of(call)
     found = None if action.look_up is None else action.look_up(service, call, argument)
 

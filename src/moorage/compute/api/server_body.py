@@ -12,7 +12,8 @@ import msgspec
 
 from moorage.compute import destinations, keypairs, labels
 from moorage.compute.api import server_networks
-from moorage.compute.api.endpoint import RULE, is_admin, own_project
+from moorage.compute.api.endpoint import RULE, own_project
+from moorage.compute.api.flavors import visible_to
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.creation import Bounds, Wanted
 from moorage.compute.destinations import ANYWHERE, Place
@@ -162,9 +163,8 @@ def _place(call: Call, server: Json) -> Place:
 
 def _flavor(now: Now, call: Call, server: Json) -> Flavor:
     flavorid = str(server["flavorRef"]).rstrip("/").rpartition("/")[2]
-    visible_to = None if is_admin(call) else call.caller.project_id
     try:
-        return now.flavor(flavorid, visible_to=visible_to)
+        return now.flavor(flavorid, visible_to=visible_to(call))
     except FlavorNotFound as error:
         raise ComputeError(str(error)) from error
 

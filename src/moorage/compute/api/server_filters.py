@@ -214,9 +214,11 @@ def _scope(listing: Listing, call: Call, filters: dict[str, str], all_tenants_ru
         call.authorize(all_tenants_rule, own_project(call))
         return
     if call.caller.project_id is not None:
-        listing.equal["project_id"] = [call.caller.project_id]
-    elif call.caller.user_id is not None:
-        listing.equal["user_id"] = [call.caller.user_id]
+        own = {"project_id": [call.caller.project_id]}
+    else:
+        own = {"user_id": [call.caller.user_id or ""]}
+    listing.equal |= own
+    listing.marker_among = {} if is_admin(call) else own
 
 
 def _all_tenants(filters: dict[str, str]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from moorage.compute import quotas, server_groups
-from moorage.compute.api.endpoint import RULE, is_admin
+from moorage.compute.api.endpoint import RULE, is_admin, own_project, owner_of
 from moorage.compute.api.numbers import bounded
 from moorage.compute.server_groups import ANTI_AFFINITY, ServerGroup
 from moorage.compute.service import ComputeService
@@ -15,8 +15,6 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 
-SHOW = f"{RULE}os-server-groups:show"
-DELETE = f"{RULE}os-server-groups:delete"
 ALL_PROJECTS = f"{RULE}os-server-groups:index:all_projects"
 
 
@@ -25,7 +23,7 @@ def index(service: ComputeService, call: Call) -> Reply:
     query = call.checked_query()
     project_id: str | None = call.caller.project_id or ""
     if "all_projects" in query and is_admin(call):
-        call.authorize(ALL_PROJECTS, {"project_id": project_id})
+        call.authorize(ALL_PROJECTS, own_project(call))
         project_id = None
     most = service.settings.max_limit
     limit = min(int(query.get("limit") or most), most) or most
@@ -40,7 +38,6 @@ def show(service: ComputeService, call: Call) -> Reply:
     """Show a server group."""
     with service.database.snapshot() as connection:
         group = _find(connection, call)
-    call.authorize(SHOW, {"project_id": group.project_id})
     return Reply(body={"server_group": _body(call, group)})
 
 
@@ -72,9 +69,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
     """Delete a server group; its servers stay."""
 
     def forget(connection: Connection) -> None:
-        group = _find(connection, call)
-        call.authorize(DELETE, {"project_id": group.project_id})
-        server_groups.delete(connection, group)
+        server_groups.delete(connection, _find(connection, call))
 
     service.database.transact(forget)
     return no_content()
@@ -83,7 +78,9 @@ def delete(service: ComputeService, call: Call) -> Reply:
 def _find(connection: Connection, call: Call) -> ServerGroup:
     """To others than administrators, a group of another project is not there."""
     project_id = None if is_admin(call) else call.caller.project_id or ""
-    return server_groups.find(connection, call.params["group_id"], project_id)
+    group = server_groups.find(connection, call.params["group_id"], project_id)
+    call.admit(owner_of(group))
+    return group
 
 
 def _body(call: Call, group: ServerGroup) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute import lifecycle, live_migrations, migrations
 from moorage.compute.api import times
-from moorage.compute.api.endpoint import RULE, is_admin, own_project
+from moorage.compute.api.endpoint import RULE, is_admin, owner_of
 from moorage.compute.api.migrations import ends, newer
 from moorage.compute.api.servers import find, lock, origin_of
 from moorage.compute.errors import NotFoundError
@@ -31,7 +31,7 @@ def index(service: ComputeService, call: Call) -> Reply:
     with service.database.read() as connection:
         server = find(connection, call)
         found = migrations.in_progress(connection, server.id)
-    with_hosts = call.allows(HOSTS, own_project(call))
+    with_hosts = call.allows(HOSTS, owner_of(server))
     return Reply(body={"migrations": [_shown(call, one, with_hosts=with_hosts) for one in found]})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from moorage.compute import host_status
 from moorage.compute.api import links, times
-from moorage.compute.api.endpoint import RULE, is_admin, own_project
+from moorage.compute.api.endpoint import RULE, is_admin, owner_of
 from moorage.compute.api.links import Links
 from moorage.compute.server import Server
 from moorage.http.call import Call
@@ -29,7 +29,7 @@ _WITH_FAULT = frozenset({"ERROR", "DELETED"})
 
 @dataclass(frozen=True)
 class Sight:
-    """What this caller may see of a server, at this version."""
+    """What this caller may see of an owner's servers, at this version."""
 
     version: Version
     extended: bool
@@ -39,8 +39,8 @@ class Sight:
     is_admin: bool
 
     @classmethod
-    def of(cls, call: Call) -> Sight:
-        target = own_project(call)
+    def of(cls, call: Call, server: Server) -> Sight:
+        target = owner_of(server)
         return cls(
             version=call.version,
             extended=call.allows(EXTENDED_ATTRIBUTES, target),
@@ -59,9 +59,16 @@ class ServerView:
     """Made once a request, used for each of its servers."""
 
     def __init__(self, call: Call) -> None:
-        self.sight = Sight.of(call)
         self._call = call
         self._version = call.version
+        self._sights: dict[tuple[str, str], Sight] = {}
+
+    def sight(self, server: Server) -> Sight:
+        owner = (server.project_id, server.user_id)
+        known = self._sights.get(owner)
+        if known is None:
+            known = self._sights[owner] = Sight.of(self._call, server)
+        return known
 
     def links(self, uuid: str) -> Links:
         return links.of(self._call, "servers", uuid)
@@ -129,7 +136,7 @@ class ServerView:
         if status in _WITH_PROGRESS:
             shown["progress"] = server.progress
         if status in _WITH_FAULT and server.fault is not None:
-            shown["fault"] = self._fault(server.fault)
+            shown["fault"] = self._fault(server, server.fault)
         return shown
 
     def _details(self, server: Server) -> Json:
@@ -152,7 +159,7 @@ class ServerView:
     def _extended(self, server: Server) -> Json:
         """For administrators, as the hypervisor sees it."""
         prefix = "OS-EXT-SRV-ATTR"
-        if not self.sight.extended:
+        if not self.sight(server).extended:
             return {f"{prefix}:hostname": server.hostname} if self._version >= (2, 90) else {}
         shown: Json = {
             f"{prefix}:host": server.host,
@@ -191,10 +198,11 @@ class ServerView:
         return shown
 
     def _host_status(self, server: Server, statuses: Mapping[str | None, str]) -> Json:
-        if not self.sight.wants_host_status:
+        sight = self.sight(server)
+        if not sight.wants_host_status:
             return {}
         status = statuses[server.host]
-        if not self.sight.any_host_status and status != host_status.UNKNOWN:
+        if not sight.any_host_status and status != host_status.UNKNOWN:
             return {}
         return {"host_status": status}
 
@@ -208,13 +216,13 @@ class ServerView:
             return self._bookmark("flavors", flavor["id"])
         shown = {name: flavor[name] for name in ("vcpus", "ram", "disk", "ephemeral", "swap")}
         shown["original_name"] = flavor["name"]
-        if self.sight.extra_specs:
+        if self.sight(server).extra_specs:
             shown["extra_specs"] = flavor.get("extra_specs") or {}
         return shown
 
-    def _fault(self, fault: Mapping[str, Any]) -> Json:
+    def _fault(self, server: Server, fault: Mapping[str, Any]) -> Json:
         shown = {"code": fault["code"], "created": fault["created"], "message": fault["message"]}
-        if fault.get("details") and (self.sight.is_admin or fault["code"] != 500):
+        if fault.get("details") and (self.sight(server).is_admin or fault["code"] != 500):
             shown["details"] = fault["details"]
         return shown
 

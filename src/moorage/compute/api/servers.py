@@ -11,7 +11,7 @@ from moorage.compute import host_status, lifecycle, listing
 from moorage.compute import servers as domain
 from moorage.compute.actions import Origin
 from moorage.compute.api import links, server_body, server_filters
-from moorage.compute.api.endpoint import RULE, is_admin
+from moorage.compute.api.endpoint import RULE, is_admin, owner_of
 from moorage.compute.api.passwords import password
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.server_views import ServerView
@@ -40,15 +40,19 @@ def visible_project(call: Call) -> str | None:
 
 
 def find(connection: Connection, call: Call, *, deleted: bool = False) -> Server:
-    """The server that the path names."""
-    return domain.find(
+    """The server that the path names, if the caller may know of it; 403 if not for what is asked."""
+    server = domain.find(
         connection, call.params["server_id"], project_id=visible_project(call), deleted=deleted
     )
+    call.admit(owner_of(server))
+    return server
 
 
 def lock(connection: Connection, call: Call) -> Server:
-    """The server that the path names, held until the transaction ends."""
-    return domain.lock(connection, call.params["server_id"], project_id=visible_project(call))
+    """As `find`, held until the transaction ends."""
+    server = domain.lock(connection, call.params["server_id"], project_id=visible_project(call))
+    call.admit(owner_of(server))
+    return server
 
 
 def index(service: ComputeService, call: Call) -> Reply:
@@ -84,12 +88,11 @@ def _page(service: ComputeService, call: Call, shown: list[dict[str, Any]], path
 
 
 def _host_statuses(service: ComputeService, view: ServerView, found: list[Server]) -> dict[str | None, str]:
-    if not view.sight.wants_host_status:
+    hosts = [server.host for server in found if view.sight(server).wants_host_status]
+    if not hosts:
         return {}
     with service.database.read() as connection:
-        return host_status.of_hosts(
-            connection, [server.host for server in found], service.settings.service_down_time
-        )
+        return host_status.of_hosts(connection, hosts, service.settings.service_down_time)
 
 
 def show(service: ComputeService, call: Call) -> Reply:

@@ -1,4 +1,4 @@
-"""The policy rules: three personas, and a rule for each line of the table of routes."""
+"""The policy rules: the personas, and a rule for each line of the table of routes."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ _EVERYTHING_FOR_ADMIN = policy.DeprecatedRule(
 )
 
 PERSONAS: tuple[policy.RuleDefault, ...] = (
+    policy.RuleDefault(
+        "context_is_admin", "role:admin", "An administrator, as the Compute API calls one: for a shared file."
+    ),
     policy.RuleDefault("admin_api", "role:admin", "An administrator.", scope_types=["project"]),
     policy.RuleDefault(
         "service_api",

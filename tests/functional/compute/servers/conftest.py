@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, cast
 
 import falcon.testing
@@ -105,6 +106,8 @@ class Cloud:
         self.woken = woken
         self.alice = User(client, "alice", "red", "member,reader")
         self.rita = User(client, "rita", "red", "reader")
+        self.anna = User(client, "anna", "red", "member,reader")
+        """She works in alice's project."""
         self.bob = User(client, "bob", "blue", "member,reader")
         self.admin = User(client, "root", "cloud", "admin,member,reader")
         self.neutron = User(client, "neutron", "service", "service")
@@ -184,12 +187,24 @@ def furnish(connection: Connection) -> None:
 
 
 @pytest.fixture
-def cloud(database_url: str) -> Iterator[Cloud]:
+def configuration() -> list[str]:
+    """Files that the API reads; a module that needs some has a fixture of this name."""
+    return []
+
+
+@pytest.fixture
+def cloud(database_url: str, configuration: list[str]) -> Iterator[Cloud]:
+    with cloud_on(database_url, configuration) as running:
+        yield running
+
+
+@contextmanager
+def cloud_on(database_url: str, configuration: Sequence[str] = ()) -> Iterator[Cloud]:
     connected = engine.connect(database_url)
     migrate.sync(connected)
     database = Database(connected)
     areas = (db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS, network_options.OPTIONS)
-    conf = config.read([], areas, {"auth.strategy": "none"})
+    conf = config.read(configuration, areas, {"auth.strategy": "none"})
     woken: list[int] = []
     service = ComputeService(
         database,

@@ -216,12 +216,13 @@ def test_delete_ends_what_is_going_on_and_is_said_once(cloud: Cloud) -> None:
     assert cloud.server(uuid).task_state == "deleting"
     assert cloud.operations(uuid) == [("build", "cancelled"), ("delete", None)]
     assert len(cloud.woken) == 2
+    cloud.rita.refused(403, "DELETE", f"/servers/{uuid}")
     assert cloud.alice.call("DELETE", f"/servers/{uuid}").status_code == 204
     assert cloud.operations(uuid) == [("build", "cancelled"), ("delete", None)]
     cloud.end(uuid)
     cloud.alice.refused(404, "GET", f"/servers/{uuid}")
     cloud.alice.refused(404, "DELETE", f"/servers/{uuid}")
-    cloud.rita.refused(403, "DELETE", f"/servers/{uuid}")
+    cloud.rita.refused(404, "DELETE", f"/servers/{uuid}")
 
 
 def test_addresses_and_diagnostics(cloud: Cloud) -> None:
