@@ -46,7 +46,7 @@ def run(config_file: ConfigFiles = None) -> None:
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: stopped.set())
-    database = Database(engine.from_conf(conf))
+    database = Database(engine.for_service(conf))
     placement = _placement(conf, database)
     service = ConductorService(
         database,

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from moorage.core.log import REQUEST_ID
 from moorage.core.nul import NUL
+from moorage.core.numbers import whole
 from moorage.http.call import Call
 from moorage.http.errors import JSON, ErrorStyle, HttpError
 from moorage.http.policy import Authorizer
@@ -132,7 +133,9 @@ class Application(Generic[S]):
     ) -> None:
         if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError | sa.exc.TimeoutError):
             LOG.error("the database did not serve %s %s: %s", request.method, request.path, error)
-            refusal = HttpError(503, "The database can't be reached.", headers={"retry-after": "1"})
+            late = "The database took too long to answer."
+            reason = late if _is_overdue(error) else "The database can't be reached."
+            refusal = HttpError(503, reason, headers={"retry-after": "1"})
             self._refuse(request, response, refusal, params)
             return
         if isinstance(error, sa.exc.DataError):  # a NUL in a text, a number out of range
@@ -160,9 +163,10 @@ class _Versioning:
         length = request.env.get("CONTENT_LENGTH")
         if not length:
             return
-        if not (length.isascii() and length.isdigit()):
+        size = whole(length)
+        if size is None:
             raise HttpError(400, "content-length header must be an integer")
-        if int(length) > 0 and not request.env.get("CONTENT_TYPE"):
+        if size > 0 and not request.env.get("CONTENT_TYPE"):
             raise HttpError(400, "content-type header required when content-length > 0")
 
     def process_response(
@@ -173,6 +177,15 @@ class _Versioning:
             for name, value in self._versions.headers(version).items():
                 response.set_header(name, value)
                 response.append_header("vary", name)
+
+
+def _is_overdue(error: Exception) -> bool:
+    """Whether a database, PostgreSQL or SQLite, gave up on a statement because it took too long."""
+    orig = getattr(error, "orig", None)
+    return (
+        getattr(orig, "sqlstate", None) == "57014"
+        or getattr(orig, "sqlite_errorname", None) == "SQLITE_INTERRUPT"
+    )
 
 
 def _not_allowed(allowed: str) -> Callable[..., None]:
