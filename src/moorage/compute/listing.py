@@ -228,8 +228,9 @@ def _has_address(connection: Connection, pattern: Pattern, mark: str) -> Conditi
         address: sa.ColumnElement[str] = found.c.value.op("#>>", return_type=sa.Text())(
             sa.literal_column("'{}'")
         )
-        conditions = (fits(connection, address, pattern), address.contains(mark))
-        return sa.exists().select_from(found).where(*conditions)
+        return (
+            sa.exists().select_from(found).where(fits(connection, address, pattern), address.contains(mark))
+        )
     found = sa.func.json_tree(servers.c.addresses).table_valued("key", "value")
     address = found.c.value
     conditions = (found.c.key == "addr", fits(connection, address, pattern), address.contains(mark))

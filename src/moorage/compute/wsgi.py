@@ -28,6 +28,7 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
         VERSIONS,
         Authorizer(conf, policies.rules(ROUTES, FURTHER_RULES)),
         style=errors.STYLE,
+        longest_body=conf.compute.max_request_body_size,
         translations={ComputeError: errors.answer},
     )
     checked = auth.middleware(conf, frozenset(), errors.STYLE)(ProjectInPath(api.wsgi))

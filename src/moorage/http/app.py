@@ -27,7 +27,8 @@ S = TypeVar("S")
 class Application(Generic[S]):
     """Serves `routes` with `service`; `caching_since` is the version that brought `last-modified`.
 
-    `style` words refusals; `translations` says how errors of the domain, which knows no HTTP, are answered.
+    `style` words refusals; `longest_body` is what a body may have in bytes; `translations` says how errors of
+    the domain, which knows no HTTP, are answered.
     """
 
     def __init__(
@@ -38,6 +39,7 @@ class Application(Generic[S]):
         authorizer: Authorizer,
         *,
         style: ErrorStyle,
+        longest_body: int,
         caching_since: Version | None = None,
         translations: Mapping[type[Exception], Callable[[Any], HttpError]] | None = None,
     ) -> None:
@@ -45,6 +47,7 @@ class Application(Generic[S]):
         self._versions = versions
         self._authorizer = authorizer
         self._style = style
+        self._longest_body = longest_body
         self._caching_since = caching_since
         self.wsgi: falcon.App[falcon.Request, falcon.Response] = falcon.App(
             middleware=[_Versioning(versions)]
@@ -69,7 +72,7 @@ class Application(Generic[S]):
 
     def _responder(self, endpoint: Endpoint[S]) -> Callable[..., None]:
         def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
-            call = Call(request, params, self._authorizer, endpoint.body, endpoint.query)
+            call = Call(request, params, self._authorizer, endpoint.body, endpoint.query, self._longest_body)
             self._admit(endpoint, call)
             self._send(endpoint.handler(self._service, call), call.version, response)
 

@@ -43,6 +43,7 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
         VERSIONS,
         Authorizer(conf, policies.rules(ROUTES)),
         style=refusals.STYLE,
+        longest_body=conf.placement.max_request_body_size,
         caching_since=CACHING_SINCE,
         translations={PlacementError: refusals.default_answer},
     )
