@@ -18,6 +18,7 @@ from moorage.http.app import Application
 from moorage.http.auth import Wsgi
 from moorage.http.entry import Entry
 from moorage.http.policy import Authorizer
+from moorage.http.turns import Turns
 
 
 def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Wsgi] | None = None) -> Wsgi:
@@ -36,4 +37,4 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
-    return Entry(stack, "compute", service.healthy)
+    return Entry(Turns(stack, conf.compute.threads), "compute", service.healthy)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 import falcon
 
 from moorage.core.nul import NUL, REFUSAL
+from moorage.http import turns
 from moorage.http.caller import Caller
 from moorage.http.errors import JSON, BodyTooLarge, HttpError
 from moorage.http.policy import Authorizer
@@ -98,10 +99,12 @@ class Call:
         """Read after the caller was let in, so that strangers can't make us read."""
         length, most = self.request.content_length, self._longest_body
         if length is None and self.request.env.get("wsgi.input_terminated"):  # it comes in chunks
-            data = self.request.stream.read(most + 1)
+            with turns.waiting(self.request.env):
+                data = self.request.stream.read(most + 1)
             length = len(data)
         elif length is None or length <= most:
-            data = self.request.bounded_stream.read()
+            with turns.waiting(self.request.env):
+                data = self.request.bounded_stream.read()
         else:
             data = b""
         if length is not None and length > most:
