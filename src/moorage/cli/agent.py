@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import queue
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -17,6 +15,7 @@ from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.messaging import MessagingAgentSide
 from moorage.cli import agent_driver, metrics, settings
 from moorage.cli.agent_driver import Chosen
+from moorage.cli.ending import Ending, ignore_hangup
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
@@ -58,6 +57,7 @@ def run(
         overrides["agent.host"] = host
     if state_directory is not None:
         overrides["agent.state_directory"] = str(state_directory)
+    ignore_hangup()
     conf = settings.read(config_file, overrides)
     log.set_up(conf.log.level)
     require_placement(conf)
@@ -66,9 +66,8 @@ def run(
         private.directory(directory, _KEPT)
     except OSError as error:
         raise CommandError(f"can't use the state directory {directory}: {error}") from error
-    signals: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda number, _frame: signals.put(number))
+    ending = Ending(conf.process.grace_seconds)
+    ending.listen()
     placement = connect(conf)
     chosen = agent_driver.choose(conf, directory, placement)
     service = AgentService(
@@ -82,9 +81,12 @@ def run(
     )
     metrics.serve(conf.agent)
     service.start()
-    while signals.get() == signal.SIGHUP:
+
+    def on_hangup() -> None:
         if _reload(chosen, config_file, overrides):
             service.look_soon()
+
+    ending.wait(on_hangup)
     service.stop()
 
 

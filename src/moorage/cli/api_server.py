@@ -53,7 +53,7 @@ def serve(
 def worker() -> Wsgi:
     """The application of one worker process."""
     conf = granian.begin()
-    database = Database(engine.from_conf(conf))
+    database = Database(engine.for_service(conf))
     catalogue = Catalogue(database)
     service = ComputeService(
         database=database,

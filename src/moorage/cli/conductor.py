@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 
 from oslo_config import cfg
 
 from moorage.bus import notifications
 from moorage.bus.messaging import MessagingConductorSide
 from moorage.cli import metrics, settings, workers
+from moorage.cli.ending import Ending, ignore_hangup
 from moorage.cli.errors import Commands
 from moorage.cli.network_access import require_network
 from moorage.cli.options import ConfigFiles
@@ -39,14 +38,14 @@ def run(config_file: ConfigFiles = None) -> None:
 
     Example: moorage-conductor --config-file /etc/moorage/moorage.conf
     """
+    ignore_hangup()
     conf = settings.read(config_file)
     log.set_up(conf.log.level)
     workers.require_current_schema(conf)
     require_network(conf)
-    stopped = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: stopped.set())
-    database = Database(engine.from_conf(conf))
+    ending = Ending(conf.process.grace_seconds)
+    ending.listen()
+    database = Database(engine.for_service(conf))
     placement = _placement(conf, database)
     service = ConductorService(
         database,
@@ -58,7 +57,7 @@ def run(config_file: ConfigFiles = None) -> None:
     )
     metrics.serve(conf.conductor)
     service.start()
-    stopped.wait()
+    ending.wait()
     service.stop()
     database.engine.dispose()
 

@@ -4,32 +4,26 @@ from __future__ import annotations
 
 import fcntl
 import os
-import signal
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TextIO
 
 import sqlalchemy as sa
-from cheroot import wsgi
 from oslo_config import cfg
 
 from moorage.cli import address, authentication, credentials, settings
 from moorage.cli.cloud import Cloud
 from moorage.cli.credentials import Credentials, Endpoints
+from moorage.cli.ending import Ending, ignore_hangup
 from moorage.cli.errors import CommandError
 from moorage.core import private
 from moorage.db import engine, migrate
-from moorage.http.auth import Wsgi
+from moorage.http.server import HttpServer
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService
 from moorage.placement.wsgi import build
 
-THREADS = 16
-KEPT_CONNECTIONS = 512
-"""Of idle clients; one more, and a connection is closed after its answer."""
 _KEPT = ("moorage.sqlite", "password", "htpasswd", "clouds.yaml", "lock", "agents")
 """What is in the data directory."""
 
@@ -51,6 +45,7 @@ class Embedded:
     """The services of one process, from the database up. Built first, so that a mistake shows at once."""
 
     def __init__(self, plan: Plan) -> None:
+        ignore_hangup()
         self.plan = plan
         self.conf = self._configure()
         authentication.check(self.conf, plan.listen)
@@ -67,13 +62,10 @@ class Embedded:
         self._placement.start()
         client = LocalPlacement(self._placement)
         self._cloud = Cloud(self.conf, self._placement.database, client, plan.data, plan.hosts)
-        self._servers = {
-            self.endpoints.placement: _server(
-                plan.listen, plan.placement_port, build(self.conf, self._placement)
-            ),
-            self.endpoints.compute: _server(plan.listen, plan.compute_port, self._cloud.application()),
+        self._applications = {
+            plan.placement_port: (build(self.conf, self._placement), self.conf.placement),
+            plan.compute_port: (self._cloud.application(), self.conf.compute),
         }
-        self._stopped = threading.Event()
 
     @property
     def database(self) -> str:
@@ -82,29 +74,32 @@ class Embedded:
 
     def run(self, on_ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT; `on_ready` is called once requests are answered."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
-        for endpoint, server in self._servers.items():
-            try:
-                server.prepare()
-            except OSError as error:
-                raise CommandError(f"can't listen on {endpoint}: {error}") from error
+        ending = Ending(self.conf.process.grace_seconds)
+        ending.listen()
+        servers = [self._listen(port) for port in self._applications]
         self._cloud.start()
-        threads = [threading.Thread(target=server.serve, name="http") for server in self._servers.values()]
-        for thread in threads:
-            thread.start()
+        for server in servers:
+            server.start()
         on_ready()
-        self._stopped.wait()
-        for server in self._servers.values():
-            server.stop()
-        for thread in threads:
-            thread.join()
+        ending.wait()
+        for server in servers:
+            server.stop(ending.seconds_left / 2)  # the other half is for what goes on without requests
         self._cloud.stop()
         self._placement.stop()
         self._claimed.close()
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self._stopped.set()
+    def _listen(self, port: int) -> HttpServer:
+        application, options = self._applications[port]
+        try:
+            return HttpServer(
+                self.plan.listen,
+                port,
+                application,
+                threads=options.threads,
+                longest_body=options.max_request_body_size,
+            )
+        except OSError as error:
+            raise CommandError(f"can't listen on {address.url(self.plan.listen, port)}: {error}") from error
 
     def _configure(self) -> cfg.ConfigOpts:
         """A file's settings win over our defaults; the command line wins over both."""
@@ -141,9 +136,3 @@ def _claim(data: Path) -> TextIO:
         claimed.close()
         raise CommandError(f"another `moorage up` runs on {data}; choose another --data") from error
     return claimed
-
-
-def _server(listen: str, port: int, application: Wsgi) -> wsgi.Server:
-    server = wsgi.Server((listen, port), application, numthreads=THREADS)
-    server.keep_alive_conn_limit = KEPT_CONNECTIONS
-    return server

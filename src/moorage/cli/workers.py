@@ -8,24 +8,32 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import sqlalchemy as sa
 import typer
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
 from moorage.cli import authentication, settings
+from moorage.cli.ending import Ending, ignore_hangup
 from moorage.cli.errors import CommandError
 from moorage.core import log, metrics
 from moorage.db import engine, migrate
 
 LOG = logging.getLogger(__name__)
-STOP_SECONDS = 10
-"""A worker that lives longer is killed: Granian loses a signal that comes just as a worker gets ready."""
+MOST_CONNECTIONS = 512
+"""Of a worker. Each may have a thread that waits for the rest of a body; how many requests are worked on at the
+same time is another matter (`http/turns.py`)."""
+IDLE_MILLISECONDS = 30_000
+"""After which a connection is closed that is not used, or whose request has not got as far as its body."""
+_SPARE_SECONDS = 3
+"""Of the grace period, for the parent: a worker that lives longer is killed. Granian loses a signal that comes
+just as a worker gets ready."""
 
 Listen = Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)]
 Port = Annotated[
@@ -49,6 +57,7 @@ def serve(
 
     `check` may refuse, once for all workers.
     """
+    ignore_hangup()
     metrics.share_among_workers()
     overrides = {f"{group}.{name}": value for name, value in given.items() if value is not None}
     conf = settings.read(config_file, overrides)
@@ -61,7 +70,8 @@ def serve(
     check(conf)
     # A worker reads its configuration by itself: all that it is given is the environment.
     os.environ[settings.ENVIRONMENT] = os.pathsep.join(settings.files(config_file))
-    Granian(
+    grace = conf.process.grace_seconds
+    server = Granian(
         factory,
         factory=True,
         address=options.listen,
@@ -70,11 +80,20 @@ def serve(
         http=HTTPModes.http1,
         websockets=False,
         workers=options.workers,
-        blocking_threads=options.threads,
+        blocking_threads=MOST_CONNECTIONS,
+        backpressure=MOST_CONNECTIONS,
+        http1_settings=HTTP1Settings(header_read_timeout=IDLE_MILLISECONDS),
         respawn_failed_workers=True,
-        workers_kill_timeout=STOP_SECONDS,
+        workers_kill_timeout=max(1, int(grace) - _SPARE_SECONDS),
         log_level=LogLevels.warning,
-    ).serve()
+    )
+    Ending(grace, by_force=lambda: _kill_workers(server)).listen(handle=False)
+    server.serve()
+
+
+def _kill_workers(server: Any) -> None:
+    for worker in list(server.wrks):
+        worker.kill()
 
 
 def begin() -> cfg.ConfigOpts:
@@ -83,6 +102,7 @@ def begin() -> cfg.ConfigOpts:
     # came now; Granian sets the worker's own when the application is built.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
+    ignore_hangup()  # its parent reads everything anew, and starts new workers
     conf = settings.read()
     log.set_up(conf.log.level)
     return conf

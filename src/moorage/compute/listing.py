@@ -16,8 +16,11 @@ from sqlalchemy.dialects import postgresql
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError
+from moorage.compute.labels import MAX_TAGS
 from moorage.compute.server import COLUMNS, Server, from_row
 from moorage.compute.server_errors import MarkerNotFound
+from moorage.db.among import among
+from moorage.db.pattern import Pattern, fits
 from moorage.db.tables.compute import servers
 
 Condition = sa.ColumnElement[bool]
@@ -97,9 +100,9 @@ class Listing:
     """Which servers, in which order, from where on, how many."""
 
     equal: dict[str, list[str]] = field(default_factory=dict)
-    matching: dict[str, str] = field(default_factory=dict)
-    address: str | None = None
-    address_v6: str | None = None
+    matching: dict[str, Pattern] = field(default_factory=dict)
+    address: Pattern | None = None
+    address_v6: Pattern | None = None
     tags: list[str] = field(default_factory=list)
     tags_any: list[str] = field(default_factory=list)
     not_tags: list[str] = field(default_factory=list)
@@ -138,7 +141,7 @@ def _rows(
     query = query.order_by(*(key.desc() if descending else key.asc() for key, descending in keys))
     try:
         return connection.execute(query).all()
-    except sa.exc.DataError as error:  # PostgreSQL's expressions differ a little from those that we checked
+    except sa.exc.DataError as error:  # too complex for PostgreSQL
         raise ComputeError("Invalid regular expression in a filter.") from error
 
 
@@ -147,21 +150,21 @@ def _rows(
 
 def _conditions(connection: Connection, listing: Listing) -> list[Condition]:
     return [
-        *(_among(EQUAL[name], values) for name, values in listing.equal.items()),
-        *(_matches(MATCHING[name], pattern) for name, pattern in listing.matching.items()),
+        *(_among(connection, EQUAL[name], values) for name, values in listing.equal.items()),
+        *(_matches(connection, MATCHING[name], pattern) for name, pattern in listing.matching.items()),
         *_address_conditions(connection, listing),
         *_tag_conditions(connection, listing),
         *_other_conditions(listing),
     ]
 
 
-def _among(column: sa.Column[Any], values: list[str]) -> Condition:
-    return column == values[0] if len(values) == 1 else column.in_(values)
+def _among(connection: Connection, column: sa.Column[Any], values: list[str]) -> Condition:
+    return column == values[0] if len(values) == 1 else among(connection, column, values)
 
 
-def _matches(column: sa.Column[Any], pattern: str) -> Condition:
+def _matches(connection: Connection, column: sa.Column[Any], pattern: Pattern) -> Condition:
     text = column if isinstance(column.type, sa.String) else sa.cast(column, sa.Text)
-    return text.regexp_match(pattern)
+    return fits(connection, text, pattern)
 
 
 def _other_conditions(listing: Listing) -> list[Condition]:
@@ -185,14 +188,17 @@ def _tag_conditions(connection: Connection, listing: Listing) -> list[Condition]
     def has(tag: str) -> Condition:
         return _tagged(connection, lambda found: found == tag)
 
-    def has_any(tags: list[str]) -> Condition:
-        return _tagged(connection, lambda found: found.in_(tags))
+    def has_all(tags: list[str]) -> list[Condition]:
+        return [has(tag) for tag in tags] if len(tags) <= MAX_TAGS else [sa.false()]
 
-    conditions = [has(tag) for tag in listing.tags]
+    def has_any(tags: list[str]) -> Condition:
+        return _tagged(connection, lambda found: among(connection, found, tags))
+
+    conditions = has_all(listing.tags)
     if listing.tags_any:
         conditions.append(has_any(listing.tags_any))
     if listing.not_tags:
-        conditions.append(sa.not_(sa.and_(*(has(tag) for tag in listing.not_tags))))
+        conditions.append(sa.not_(sa.and_(*has_all(listing.not_tags))))
     if listing.not_tags_any:
         conditions.append(sa.not_(has_any(listing.not_tags_any)))
     return conditions
@@ -214,7 +220,7 @@ def _address_conditions(connection: Connection, listing: Listing) -> list[Condit
     return conditions
 
 
-def _has_address(connection: Connection, pattern: str, mark: str) -> Condition:
+def _has_address(connection: Connection, pattern: Pattern, mark: str) -> Condition:
     """An address that fits `pattern`; `mark` is a character that all addresses of its kind have."""
     if connection.dialect.name == "postgresql":
         document = sa.cast(servers.c.addresses, postgresql.JSONB)
@@ -224,11 +230,13 @@ def _has_address(connection: Connection, pattern: str, mark: str) -> Condition:
         address: sa.ColumnElement[str] = found.c.value.op("#>>", return_type=sa.Text())(
             sa.literal_column("'{}'")
         )
-        return sa.exists().select_from(found).where(address.regexp_match(pattern), address.contains(mark))
+        return (
+            sa.exists().select_from(found).where(fits(connection, address, pattern), address.contains(mark))
+        )
     found = sa.func.json_tree(servers.c.addresses).table_valued("key", "value")
     address = found.c.value
-    fits = (found.c.key == "addr", address.regexp_match(pattern), address.contains(mark))
-    return sa.exists().select_from(found).where(*fits)
+    conditions = (found.c.key == "addr", fits(connection, address, pattern), address.contains(mark))
+    return sa.exists().select_from(found).where(*conditions)
 
 
 # ---------------------------------------------------------------- order and page

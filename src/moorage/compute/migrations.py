@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 from moorage.compute.errors import ComputeError
 from moorage.core import uuids
 from moorage.core.clock import utcnow
+from moorage.core.numbers import row_number
 from moorage.db.among import among
 from moorage.db.tables.moves import migrations
 
@@ -157,10 +158,8 @@ def any_at(connection: Connection, host: str) -> bool:
 
 def find(connection: Connection, server_uuid: str, identity: str) -> Migration | None:
     """One of a server's, by its number or, for clients that have it from a list, its UUID."""
-    if identity.isdecimal() and len(identity) < 19:
-        wanted = migrations.c.id == int(identity)
-    else:
-        wanted = migrations.c.uuid == identity
+    number = row_number(identity)
+    wanted = migrations.c.uuid == identity if number is None else migrations.c.id == number
     query = sa.select(*_COLUMNS).where(wanted, migrations.c.server_uuid == server_uuid)
     row = connection.execute(query).one_or_none()
     return None if row is None else Migration(*row)

@@ -26,6 +26,12 @@ OPTIONS: Options = {
         cfg.IntOpt("workers", default=2, min=1, help="Processes that moorage-api runs."),
         cfg.IntOpt("threads", default=16, min=1, help="Requests that a process works on at the same time."),
         cfg.IntOpt(
+            "max_request_body_size",
+            default=114_688,
+            min=1,
+            help="Bytes that the body of a request may have; more is answered with 413.",
+        ),
+        cfg.IntOpt(
             "service_down_time",
             default=60,
             min=1,

@@ -18,6 +18,7 @@ from moorage.http.app import Application
 from moorage.http.auth import Wsgi
 from moorage.http.entry import Entry
 from moorage.http.policy import Authorizer
+from moorage.http.turns import Turns
 
 OLD_REQUEST_ID = "x-compute-request-id"
 """What the Compute API called it before there was a name for all services; clients still read it."""
@@ -31,6 +32,7 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
         VERSIONS,
         Authorizer(conf, policies.rules(ROUTES, FURTHER_RULES)),
         style=errors.STYLE,
+        longest_body=conf.compute.max_request_body_size,
         translations={ComputeError: errors.answer},
     )
     checked = auth.middleware(conf, frozenset(), errors.STYLE)(ProjectInPath(api.wsgi))
@@ -38,4 +40,4 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
-    return Entry(stack, "compute", service.healthy, (OLD_REQUEST_ID,))
+    return Entry(Turns(stack, conf.compute.threads), "compute", service.healthy, (OLD_REQUEST_ID,))

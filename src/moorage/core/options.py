@@ -1,4 +1,4 @@
-"""The `[log]` options."""
+"""The `[log]` and `[process]` options."""
 
 from __future__ import annotations
 
@@ -14,5 +14,14 @@ OPTIONS: Options = {
             choices=["DEBUG", "INFO", "WARNING", "ERROR"],
             help="The least that is logged, to standard error; from INFO on, each request has a line.",
         )
-    ]
+    ],
+    "process": [
+        cfg.FloatOpt(
+            "grace_seconds",
+            default=25.0,
+            min=1.0,
+            help="Seconds that a process has to finish what it is at after SIGTERM or SIGINT; then it is ended "
+            "by force. Service managers should wait a little longer before they kill it.",
+        )
+    ],
 }

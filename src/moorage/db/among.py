@@ -14,7 +14,9 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
 
 
-def among(connection: Connection, column: sa.Column[Any], values: Iterable[Any]) -> sa.ColumnElement[bool]:
+def among(
+    connection: Connection, column: sa.ColumnElement[Any], values: Iterable[Any]
+) -> sa.ColumnElement[bool]:
     if connection.dialect.name == "postgresql":
         array = sa.bindparam(None, list(values), type_=postgresql.ARRAY(column.type), unique=True)
         return column == sa.any_(array)

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from moorage.core import private
 from moorage.core.config import ConfigError
-from moorage.db import redaction
+from moorage.db import pattern, redaction, statement_timeout
 
 IMMEDIATE = "moorage_immediate"
 """Execution option: this transaction will write, so SQLite takes its write lock at once."""
@@ -68,6 +68,13 @@ def from_conf(conf: cfg.ConfigOpts) -> Engine:
     return connect(
         options.connection, pool_size=options.pool_size, sqlite_synchronous=options.sqlite_synchronous
     )
+
+
+def for_service(conf: cfg.ConfigOpts) -> Engine:
+    """As `from_conf`, for a process that serves others: no statement of it may take for ever."""
+    engine = from_conf(conf)
+    statement_timeout.limit(engine, conf.database.statement_timeout)
+    return engine
 
 
 def _parse(url: str) -> sa.URL:
@@ -138,6 +145,7 @@ def _sqlite(url: sa.URL, pool_size: int, synchronous: str) -> Engine:
     @sa.event.listens_for(engine, "connect")
     def on_connect(connection: Any, _record: object) -> None:
         connection.isolation_level = None  # we say BEGIN ourselves, below
+        connection.create_function("regexp", 2, pattern.search, deterministic=True)
         for pragma in (
             "journal_mode=WAL",
             f"synchronous={synchronous}",

@@ -20,6 +20,13 @@ OPTIONS: Options = {
             min=0.0,
             help="How long a service that starts waits for a database that is away, before it gives up.",
         ),
+        cfg.FloatOpt(
+            "statement_timeout",
+            default=30.0,
+            min=0.0,
+            help="Seconds after which a service gives up on a statement, and answers 503 to whoever asked; 0 "
+            "for never. It does not hold for the commands that operators run, such as migrations.",
+        ),
         cfg.IntOpt("pool_size", default=10, min=1, help="Connections that a process keeps open."),
         cfg.StrOpt(
             "sqlite_synchronous",

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from moorage.core.log import REQUEST_ID
 from moorage.core.nul import NUL
+from moorage.core.numbers import whole
 from moorage.http.call import Call
 from moorage.http.errors import JSON, ErrorStyle, HttpError
 from moorage.http.policy import Authorizer
@@ -26,7 +27,8 @@ S = TypeVar("S")
 class Application(Generic[S]):
     """Serves `routes` with `service`; `caching_since` is the version that brought `last-modified`.
 
-    `style` words refusals; `translations` says how errors of the domain, which knows no HTTP, are answered.
+    `style` words refusals; `longest_body` is what a body may have in bytes; `translations` says how errors of
+    the domain, which knows no HTTP, are answered.
     """
 
     def __init__(
@@ -37,6 +39,7 @@ class Application(Generic[S]):
         authorizer: Authorizer,
         *,
         style: ErrorStyle,
+        longest_body: int,
         caching_since: Version | None = None,
         translations: Mapping[type[Exception], Callable[[Any], HttpError]] | None = None,
     ) -> None:
@@ -44,6 +47,7 @@ class Application(Generic[S]):
         self._versions = versions
         self._authorizer = authorizer
         self._style = style
+        self._longest_body = longest_body
         self._caching_since = caching_since
         self.wsgi: falcon.App[falcon.Request, falcon.Response] = falcon.App(
             middleware=[_Versioning(versions)]
@@ -68,7 +72,7 @@ class Application(Generic[S]):
 
     def _responder(self, endpoint: Endpoint[S]) -> Callable[..., None]:
         def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
-            call = Call(request, params, self._authorizer, endpoint.body, endpoint.query)
+            call = Call(request, params, self._authorizer, endpoint.body, endpoint.query, self._longest_body)
             self._admit(endpoint, call)
             reply = endpoint.handler(self._service, call)
             call.require_admitted()
@@ -136,7 +140,9 @@ class Application(Generic[S]):
     ) -> None:
         if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError | sa.exc.TimeoutError):
             LOG.error("the database did not serve %s %s: %s", request.method, request.path, error)
-            refusal = HttpError(503, "The database can't be reached.", headers={"retry-after": "1"})
+            late = "The database took too long to answer."
+            reason = late if _is_overdue(error) else "The database can't be reached."
+            refusal = HttpError(503, reason, headers={"retry-after": "1"})
             self._refuse(request, response, refusal, params)
             return
         if isinstance(error, sa.exc.DataError):  # a NUL in a text, a number out of range
@@ -164,9 +170,10 @@ class _Versioning:
         length = request.env.get("CONTENT_LENGTH")
         if not length:
             return
-        if not (length.isascii() and length.isdigit()):
+        size = whole(length)
+        if size is None:
             raise HttpError(400, "content-length header must be an integer")
-        if int(length) > 0 and not request.env.get("CONTENT_TYPE"):
+        if size > 0 and not request.env.get("CONTENT_TYPE"):
             raise HttpError(400, "content-type header required when content-length > 0")
 
     def process_response(
@@ -177,6 +184,15 @@ class _Versioning:
             for name, value in self._versions.headers(version).items():
                 response.set_header(name, value)
                 response.append_header("vary", name)
+
+
+def _is_overdue(error: Exception) -> bool:
+    """Whether a database, PostgreSQL or SQLite, gave up on a statement because it took too long."""
+    orig = getattr(error, "orig", None)
+    return (
+        getattr(orig, "sqlstate", None) == "57014"
+        or getattr(orig, "sqlite_errorname", None) == "SQLITE_INTERRUPT"
+    )
 
 
 def _not_allowed(allowed: str) -> Callable[..., None]:

@@ -8,19 +8,23 @@ from urllib.parse import parse_qsl
 import falcon
 
 from moorage.core.nul import NUL, REFUSAL
+from moorage.http import turns
 from moorage.http.caller import Caller
-from moorage.http.errors import JSON, HttpError
+from moorage.http.errors import JSON, BodyTooLarge, HttpError
 from moorage.http.policy import Authorizer, Target
 from moorage.http.schema import AnySchema
 from moorage.http.version import Version
 
-MAX_BODY = 64 * 1024 * 1024
+LONGEST_QUERY = 128 * 1024
+"""Room for thousands of UUIDs; what a server takes as a whole, with all headers, is a little more."""
 
 
 class Query:
     """The query string: repeated parameters kept in order, the last one winning where one is wanted."""
 
     def __init__(self, text: str) -> None:
+        if len(text) > LONGEST_QUERY:
+            raise HttpError(414, f"The query string has {len(text)} bytes; {LONGEST_QUERY} are taken.")
         try:
             self.pairs = parse_qsl(text, keep_blank_values=True, errors="strict")
         except (UnicodeDecodeError, ValueError) as error:
@@ -44,6 +48,7 @@ class Call:
         "_admitted",
         "_authorizer",
         "_body_schema",
+        "_longest_body",
         "_query",
         "_query_schema",
         "_rule",
@@ -60,6 +65,7 @@ class Call:
         authorizer: Authorizer,
         body_schema: AnySchema | None = None,
         query_schema: AnySchema | None = None,
+        longest_body: int = 0,
     ) -> None:
         self.request = request
         self.params = params
@@ -68,6 +74,7 @@ class Call:
         self._authorizer = authorizer
         self._body_schema = body_schema
         self._query_schema = query_schema
+        self._longest_body = longest_body
         self._query: Query | None = None
         self._rule: str | None = None
         self._admitted = False
@@ -107,10 +114,20 @@ class Call:
             raise HttpError(415, f"The media type {given} is not supported, use {JSON}")
 
     def body(self) -> bytes:
-        length = self.request.content_length or 0
-        if length > MAX_BODY:
-            raise HttpError(413, f"The body has {length} bytes; {MAX_BODY} are taken.")
-        return self.request.bounded_stream.read()
+        """Read after the caller was let in, so that strangers can't make us read."""
+        length, most = self.request.content_length, self._longest_body
+        if length is None and self.request.env.get("wsgi.input_terminated"):  # it comes in chunks
+            with turns.waiting(self.request.env):
+                data = self.request.stream.read(most + 1)
+            length = len(data)
+        elif length is None or length <= most:
+            with turns.waiting(self.request.env):
+                data = self.request.bounded_stream.read()
+        else:
+            data = b""
+        if length is not None and length > most:
+            raise BodyTooLarge(most)
+        return data
 
     def json(self) -> Any:
         """The body, decoded and checked against the route's schema at this version."""

@@ -22,6 +22,7 @@ EXPLANATIONS = {
     409: "There was a conflict when trying to complete your request.",
     410: "This resource is no longer available. No forwarding address is given.",
     413: "The request body is too large for this server.",
+    414: "The request URI was too long for this server.",
     415: "The request media type is not supported by this server.",
     500: "The server has either erred or is incapable of performing the requested operation.",
     501: "The server does not support the functionality required to fulfill the request.",
@@ -37,7 +38,8 @@ TITLES = {
     406: "Not Acceptable",
     409: "Conflict",
     410: "Gone",
-    413: "Content Too Large",
+    413: "Request Entity Too Large",
+    414: "Request URI Too Long",
     415: "Unsupported Media Type",
     500: "Internal Server Error",
     501: "Not Implemented",
@@ -63,6 +65,11 @@ class HttpError(Exception):
         self.code = code
         self.headers = dict(headers or {})
         self.extra = dict(extra or {})
+
+
+class BodyTooLarge(HttpError):
+    def __init__(self, most: int) -> None:
+        super().__init__(413, f"Request is too large. Larger than max_request_body_size ({most}).")
 
 
 class SchemaError(HttpError):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
+from moorage.core.numbers import whole
 from moorage.http.call import Call, Query
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
@@ -82,9 +83,10 @@ def _limit(query: Query) -> int:
     given = query.get("limit")
     if given is None:
         return _DEFAULT_PAGE
-    if not given.isdigit():
+    limit = whole(given)
+    if limit is None:
         raise HttpError(400, "limit param must be an integer")
-    return min(int(given), _MAX_PAGE)
+    return min(limit, _MAX_PAGE)
 
 
 def _order(query: Query) -> list[tuple[str, bool]]:
@@ -116,10 +118,12 @@ def _matches(record: Record, query: Query) -> bool:
 
 
 def _fits(image: dict[str, Any], name: str, value: str) -> bool:
-    if name == "size_min":
-        return value.isdigit() and image["size"] >= int(value)
-    if name == "size_max":
-        return value.isdigit() and image["size"] <= int(value)
+    if name in ("size_min", "size_max"):
+        bound = whole(value)
+        if bound is None:
+            raise HttpError(400, f"Invalid {name}: it must be an integer.")
+        size = int(image["size"])
+        return size >= bound if name == "size_min" else size <= bound
     if name == "tag":
         return value in image["tags"]
     choices = value[3:].split(",") if value.startswith("in:") else [value.removeprefix("eq:")]

@@ -25,6 +25,7 @@ def build(conf: cfg.ConfigOpts, catalogue: Catalogue) -> Wsgi:
         VERSIONS,
         Authorizer(conf, of_routes(ROUTES)),
         style=_STYLE,
+        longest_body=0,  # nothing can be written
         translations={ImageNotFoundError: lambda error: HttpError(404, str(error))},
     )
     return auth.middleware(conf, _PUBLIC, _STYLE)(api.wsgi)

@@ -12,6 +12,13 @@ OPTIONS: Options = {
         cfg.PortOpt("port", default=8778, help="Port that moorage-placement listens on."),
         cfg.IntOpt("workers", default=2, min=1, help="Processes that moorage-placement runs."),
         cfg.IntOpt("threads", default=16, min=1, help="Requests that a process works on at the same time."),
+        cfg.IntOpt(
+            "max_request_body_size",
+            default=16 * 1024 * 1024,
+            min=1,
+            help="Bytes that the body of a request may have; more is answered with 413. Reports of "
+            "many providers at once are large.",
+        ),
         cfg.BoolOpt(
             "required",
             default=True,

@@ -81,7 +81,7 @@ class PlacementService:
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> PlacementService:
-        return cls(Database(engine.from_conf(conf)), Settings.from_conf(conf))
+        return cls(Database(engine.for_service(conf)), Settings.from_conf(conf))
 
     def start(self) -> None:
         """Make the standard names known, and keep the picture warm and the feed short from now on."""

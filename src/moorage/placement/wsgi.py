@@ -20,6 +20,7 @@ from moorage.http.app import Application
 from moorage.http.auth import Wsgi
 from moorage.http.entry import Entry
 from moorage.http.policy import Authorizer
+from moorage.http.turns import Turns
 from moorage.placement import options
 from moorage.placement.api import policies, refusals
 from moorage.placement.api.routes import ROUTES
@@ -43,6 +44,7 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
         VERSIONS,
         Authorizer(conf, policies.rules(ROUTES)),
         style=refusals.STYLE,
+        longest_body=conf.placement.max_request_body_size,
         caching_since=CACHING_SINCE,
         translations={PlacementError: refusals.default_answer},
     )
@@ -50,7 +52,7 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
-    return Entry(stack, "placement", service.healthy)
+    return Entry(Turns(stack, conf.placement.threads), "placement", service.healthy)
 
 
 def configuration() -> cfg.ConfigOpts:

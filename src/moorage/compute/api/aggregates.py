@@ -13,10 +13,10 @@ from sqlalchemy.engine import Connection
 from moorage.compute import aggregates
 from moorage.compute.aggregates import Aggregate, AggregateNotFound
 from moorage.compute.api.endpoint import RULE
-from moorage.compute.api.numbers import row_number
 from moorage.compute.api.times import plain
 from moorage.compute.mirror import Mirror
 from moorage.compute.service import ComputeService
+from moorage.core.numbers import row_number
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty

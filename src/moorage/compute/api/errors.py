@@ -14,7 +14,16 @@ from moorage.compute.errors import (
     NotFoundError,
     UnavailableError,
 )
-from moorage.http.errors import EXPLANATIONS, JSON, HttpError, Rendered, SchemaError, Version
+from moorage.http.errors import (
+    EXPLANATIONS,
+    JSON,
+    TITLES,
+    BodyTooLarge,
+    HttpError,
+    Rendered,
+    SchemaError,
+    Version,
+)
 
 _FAULTS = {
     400: "badRequest",
@@ -24,6 +33,7 @@ _FAULTS = {
     405: "badMethod",
     409: "conflictingRequest",
     413: "overLimit",
+    414: "requestUriTooLong",
     415: "badMediaType",
     501: "notImplemented",
     503: "serviceUnavailable",
@@ -42,6 +52,10 @@ class FaultStyle:
     def render(
         self, error: HttpError, version: Version | None, request_id: str, accepts: Callable[[str], bool]
     ) -> Rendered:
+        if isinstance(error, BodyTooLarge):  # said by a layer above the reference's API, in words of its own
+            title = TITLES[error.status]
+            said = {"message": error.detail, "code": f"{error.status} {title}", "title": title}
+            return Rendered(JSON, msgspec.json.encode(said))
         fault: dict[str, Any] = {"code": error.status, "message": _message(error)}
         if error.status == 413 and "retry-after" in error.headers:
             fault["retryAfter"] = error.headers["retry-after"]

@@ -7,10 +7,10 @@ from typing import Any
 from moorage.compute import flavors
 from moorage.compute.api import links
 from moorage.compute.api.endpoint import RULE, is_admin, own_project
-from moorage.compute.api.numbers import bounded
 from moorage.compute.api.schema_types import MAX_INT, as_boolean
 from moorage.compute.flavors import Flavor, Listing
 from moorage.compute.service import ComputeService
+from moorage.core.numbers import bounded
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty

@@ -9,10 +9,10 @@ import msgspec
 
 from moorage.compute import hypervisors
 from moorage.compute.api import links
-from moorage.compute.api.numbers import row_number
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.hypervisors import Hypervisor
 from moorage.compute.service import ComputeService
+from moorage.core.numbers import row_number
 from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.http.errors import HttpError

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.core.numbers import MOST_DIGITS
+
 Json = dict[str, Any]
 
 _YES = [True, "True", "TRUE", "true", "1", "ON", "On", "on", "YES", "Yes", "yes"]
 _NO = [False, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no"]
 
 MAX_INT = 0x7FFFFFFF
+_LENGTH: Json = {"minLength": 1, "maxLength": MOST_DIGITS}
+"""Of a number that is written as text."""
 STRING: Json = {"type": "string"}
 BOOLEAN: Json = {"type": ["boolean", "string"], "enum": [*_YES, *_NO]}
-NON_NEGATIVE: Json = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0, "minLength": 1}
+NON_NEGATIVE: Json = {"type": ["integer", "string"], "pattern": "^[0-9]+$", "minimum": 0, **_LENGTH}
 POSITIVE: Json = {
     "type": ["integer", "string"],
     "pattern": "^0*[1-9][0-9]*$",
     "minimum": 1,
-    "minLength": 1,
+    **_LENGTH,
 }
 NAME: Json = {
     "type": "string",
@@ -30,7 +34,7 @@ HOST: Json = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": r"^
 SHORT_TEXT: Json = {"type": "string", "minLength": 1, "maxLength": 255}
 SPEC_KEY = "^[a-zA-Z0-9-_:. ]{1,255}$"
 
-LIMIT: Json = {"type": "string", "pattern": "^[0-9]+$"}
+LIMIT: Json = {"type": "string", "pattern": "^[0-9]+$", **_LENGTH}
 PAGE: Json = {"limit": LIMIT, "marker": STRING}
 
 

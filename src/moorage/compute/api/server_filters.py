@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -11,6 +10,9 @@ from moorage.compute.api.endpoint import RULE, is_admin, own_project
 from moorage.compute.errors import ComputeError, ForbiddenError
 from moorage.compute.listing import EQUAL, MATCHING, SORTABLE, UNSORTED, Listing, Order
 from moorage.compute.service import ComputeService
+from moorage.core.numbers import whole
+from moorage.db import pattern
+from moorage.db.pattern import Pattern, PatternError
 from moorage.http.call import Call, Query
 from moorage.http.version import Version
 
@@ -109,11 +111,12 @@ def page_bounds(query: Query, most: int) -> tuple[int, str | None]:
     text, marker = query.get("limit"), query.get("marker") or None
     if text is None:
         return most, marker
-    if not text.isdecimal():
+    limit = whole(text)
+    if limit is None:
         raise ComputeError(
             f"Invalid input for query parameters limit. Value: {text}. '{text}' does not match '^[0-9]*$'"
         )
-    return min(int(text), most), marker
+    return min(limit, most), marker
 
 
 def _known_at(version: Version) -> set[str]:
@@ -130,13 +133,25 @@ def _require_known(query: Query, version: Version) -> None:
 
 
 def _require_pattern(name: str, value: str) -> None:
-    problem = f"Invalid input for query parameters {name}. Value: {value}. '{value}' is not a 'regex'"
     if not value:
-        raise ComputeError(problem)
+        raise _no_pattern(name, value)
     try:
-        re.compile(value)
-    except re.error as error:
-        raise ComputeError(problem) from error
+        pattern.compiled(value)
+    except PatternError as error:
+        raise _no_pattern(name, value) from error
+
+
+def _pattern(name: str, value: str) -> Pattern:
+    try:
+        return pattern.parse(value)
+    except PatternError as error:
+        raise _no_pattern(name, value) from error
+
+
+def _no_pattern(name: str, value: str) -> ComputeError:
+    return ComputeError(
+        f"Invalid input for query parameters {name}. Value: {value}. '{value}' is not a 'regex'"
+    )
 
 
 def _permitted(call: Call) -> dict[str, str]:
@@ -171,7 +186,7 @@ def _read_states(
                 raise ForbiddenError("Only administrators may list deleted instances")
             filters["deleted"] = "true"
     elif filters.pop("vm_state", None) is not None:
-        listing.equal["vm_state"] = query.all("vm_state")
+        listing.equal["vm_state"] = list(dict.fromkeys(query.all("vm_state")))
 
 
 def _read_deleted(listing: Listing, filters: dict[str, str]) -> None:
@@ -240,7 +255,7 @@ def _order(call: Call) -> list[Order]:
     if len(directions) > len(keys):
         raise ComputeError("Invalid input for query parameters: there are more of sort_dir than of sort_key")
     ignored = _IGNORED_SORT_KEYS if call.version >= (2, 73) else _IGNORED_SORT_KEYS | {"locked"}
-    order = []
+    order: list[Order] = []
     for at, key in enumerate(keys):
         descending = directions[min(at, len(directions) - 1)] == "desc"
         if (key in ignored and call.version < _STRICT_SINCE) or key in UNSORTED:
@@ -251,7 +266,8 @@ def _order(call: Call) -> list[Order]:
             )
         if key in _ADMIN_SORT_KEYS and not is_admin(call):
             raise ForbiddenError(f"Only administrators can sort servers by {key}")
-        order.append(Order(key, descending))
+        if key not in (one.key for one in order):  # what is said of it later has no say any more
+            order.append(Order(key, descending))
     return order or [Order("created_at", True)]
 
 
@@ -263,15 +279,15 @@ def _plain(listing: Listing, name: str, value: str) -> None:
     if name in EQUAL:
         listing.equal.setdefault(name, [value])
     elif name in MATCHING:
-        listing.matching[name] = value
+        listing.matching[name] = _pattern(name, value)
 
 
-def _address(listing: Listing, _name: str, value: str) -> None:
-    listing.address = value
+def _address(listing: Listing, name: str, value: str) -> None:
+    listing.address = _pattern(name, value)
 
 
-def _address_v6(listing: Listing, _name: str, value: str) -> None:
-    listing.address_v6 = value
+def _address_v6(listing: Listing, name: str, value: str) -> None:
+    listing.address_v6 = _pattern(name, value)
 
 
 def _locked(listing: Listing, _name: str, value: str) -> None:
@@ -292,7 +308,7 @@ def _ignored(_listing: Listing, _name: str, _value: str) -> None:
 
 
 def _tags(listing: Listing, name: str, value: str) -> None:
-    setattr(listing, name.replace("-", "_"), value.split(","))
+    setattr(listing, name.replace("-", "_"), list(dict.fromkeys(value.split(","))))
 
 
 _FILTERS: dict[str, Callable[[Listing, str, str], None]] = {

@@ -8,9 +8,9 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute import quotas, server_groups
 from moorage.compute.api.endpoint import RULE, is_admin, own_project, owner_of
-from moorage.compute.api.numbers import bounded
 from moorage.compute.server_groups import ANTI_AFFINITY, ServerGroup
 from moorage.compute.service import ComputeService
+from moorage.core.numbers import bounded
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content

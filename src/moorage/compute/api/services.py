@@ -8,12 +8,12 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from moorage.compute import aggregates, membership, services
-from moorage.compute.api.numbers import row_number
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.times import plain
 from moorage.compute.service import ComputeService
 from moorage.compute.services import Service
 from moorage.compute.zones import Zones
+from moorage.core.numbers import row_number
 from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.http.errors import HttpError

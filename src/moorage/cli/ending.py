@@ -1,0 +1,82 @@
+"""How a process ends: politely if it can, by force when its grace period is over, and not because of a SIGHUP.
+
+A signal handler of Python's runs in the main thread, when that gets to it, and the main thread may be deep in a
+call that does not come back. So signals are written to a pipe, which a thread of its own reads.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+
+LOG = logging.getLogger(__name__)
+
+_LAST = (signal.SIGTERM, signal.SIGINT)
+FORCED = 1
+"""What a process leaves with that had to be ended by force."""
+
+
+def ignore_hangup() -> None:
+    """For a process that is about to start, and has nothing to read anew."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+class Ending:
+    """From its making on, SIGTERM and SIGINT end the process within `grace_seconds`, whatever it is at."""
+
+    def __init__(self, grace_seconds: float, by_force: Callable[[], None] = lambda: None) -> None:
+        """`by_force` is called last of all, before the process ends without a further word."""
+        self._grace_seconds = grace_seconds
+        self._by_force = by_force
+        self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._asked_at: float | None = None
+        self._reads, self._writes = socket.socketpair()
+        self._writes.setblocking(False)
+
+    def listen(self, *, handle: bool = True) -> None:
+        """Called in the main thread. Without `handle`, somebody else's handlers stay, and we only keep time."""
+        if handle:
+            for number in (*_LAST, signal.SIGHUP):
+                signal.signal(number, lambda _number, _frame: None)
+        signal.set_wakeup_fd(self._writes.fileno(), warn_on_full_buffer=False)
+        os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
+        threading.Thread(target=self._watch, name="signals", daemon=True).start()
+
+    def wait(self, on_hangup: Callable[[], None] | None = None) -> None:
+        """Until the process is asked to end."""
+        while self._signals.get() == signal.SIGHUP:
+            if on_hangup is None:
+                LOG.info("SIGHUP: there is nothing to read anew; a restart takes up a changed configuration")
+            else:
+                on_hangup()
+
+    @property
+    def seconds_left(self) -> float:
+        """Of the grace period."""
+        if self._asked_at is None:
+            return self._grace_seconds
+        return max(0.0, self._asked_at + self._grace_seconds - time.monotonic())
+
+    def _watch(self) -> None:
+        while number := self._reads.recv(1):
+            self._signals.put(number[0])
+            if number[0] in _LAST and self._asked_at is None:
+                self._asked_at = time.monotonic()
+                threading.Thread(target=self._count_down, name="grace", daemon=True).start()
+
+    def _count_down(self) -> None:
+        time.sleep(self._grace_seconds)
+        at_work = sorted(thread.name for thread in threading.enumerate() if thread.is_alive())
+        LOG.error(
+            "this process did not end within %g s, and is ended by force; its threads: %s",
+            self._grace_seconds,
+            ", ".join(at_work),
+        )
+        self._by_force()
+        os._exit(FORCED)
