@@ -123,7 +123,7 @@ def test_a_reservation_says_whose_it_is() -> None:
 def test_a_listing_does_not_undo_what_was_seen_since_it_began() -> None:
     known = Reservations()
     old, new = reserved(machine(), "host"), reserved(machine(), "host")
-    known.keep({pool.uuid_of("host")})
+    known.keeping.keep({pool.uuid_of("host")})
     known.put(old)
     known.drop(old.server_uuid)
     known.put(new)
