@@ -130,6 +130,6 @@ def test_a_listing_does_not_undo_what_was_seen_since_it_began() -> None:
     known.replace([old], began=0.0)
     assert known.all() == [new]
     assert known.machines() == {new.node_uuid}
-    known.keep(set())
+    known.keeping.keep(set())
     assert known.machines() == set()
     assert not known.keeps(pool.uuid_of("host"), 0)
