@@ -6,6 +6,7 @@ one say.
 
 from __future__ import annotations
 
+import copy
 import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -66,6 +67,9 @@ class SimulatedIronic:
             "power_state": "power off",
             "instance_uuid": None,
             "instance_info": {},
+            "extra": {},
+            "protected": False,
+            "protected_reason": None,
             "properties": {"cpus": 4},
             **more,
         }
@@ -116,18 +120,30 @@ class SimulatedIronic:
         return (200, self.nodes[uuid]) if uuid in self.nodes else _MISSING
 
     def _change(self, patch: list[dict[str, Any]], uuid: str) -> Answer:
-        node = self.nodes[uuid]
+        """All of it or nothing."""
+        node = copy.deepcopy(self.nodes[uuid])
         for change in patch:
-            name = change["path"].removeprefix("/")
-            node[name] = change.get("value", {} if name == "instance_info" else None)
+            *way, name = change["path"].removeprefix("/").split("/")
+            place: Any = node
+            for part in way:
+                place = place.get(part, {})
+            if change["op"] == "replace" and name not in place:
+                return 400, {"error_message": {"faultstring": f"Couldn't apply patch {change}"}}
+            if (name, change["op"]) == ("instance_uuid", "add") and node[name] not in (None, change["value"]):
+                return 409, {"error_message": {"faultstring": f"it is associated with {node[name]}"}}
+            place[name] = change.get("value", {} if name == "instance_info" else None)
+        self.nodes[uuid].update(node)
         if node["instance_uuid"] is None:
             self._forget_reservation(uuid)
         return 200, node
 
     def _provision(self, body: dict[str, Any], uuid: str) -> Answer:
         node = self.nodes[uuid]
+        if body["target"] != "active" and node["protected"]:
+            return 403, {"error_message": {"faultstring": "it is protected and cannot be undeployed"}}
         if body["target"] == "deleted":
             node |= {"provision_state": "available", "instance_uuid": None, "power_state": "power off"}
+            node["instance_info"] = {}
             self._forget_reservation(uuid)
         else:
             node |= {"provision_state": "active", "power_state": "power on"}

@@ -99,9 +99,7 @@ class Executor:
         with self._order:  # what is accepted first has to be scheduled first
             accepted = self._journal.accept(tasks)
             for task in accepted.fresh:
-                if is_removal(
-                    task
-                ):  # it may have to wait for a thread: what it undoes must not go on meanwhile
+                if is_removal(task):  # it may wait for a thread: what it undoes must not go on meanwhile
                     self._driver.give_way(task.server_uuid)
                 self._schedule(task)
         if accepted.answers:

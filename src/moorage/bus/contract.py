@@ -28,8 +28,8 @@ OWN = "own"
 """Likewise, about nodes that hosts share: payload `granted` and `revoked`, epochs by node; with `all`, what
 is granted is all that the host owns. What is older than the newest epoch that a host knows is no news.
 `traits`, by node, are those that earlier owners told Placement of, and that the host may not know of. `lease`
-is the number of seconds after a sign of life for which the host counts as alive, and `answer` the number of the
-question that this answers."""
+is the number of seconds after a sign of life for which the host counts as alive, and `answer` the number of
+the question that this answers."""
 
 SWEEP = "sweep"
 """Likewise: payload `held`, those machines that the host asked about and that are held for servers which are

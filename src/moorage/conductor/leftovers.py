@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import SWEEP, Doubt, Heartbeat, Task
+from moorage.bus.contract import SWEEP, Heartbeat, Task
 from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
 
@@ -27,28 +27,18 @@ def orders(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
     doubts = heartbeat.doubts
     if not doubts:
         return []
-    query = sa.select(servers.c.uuid, servers.c.host, servers.c.node_uuid, servers.c.deleted_at).where(
+    query = sa.select(servers.c.uuid, servers.c.node_uuid, servers.c.deleted_at).where(
         among(connection, servers.c.uuid, sorted({doubt.server_uuid for doubt in doubts})), ~_under_way()
     )
-    settled = {row.uuid: row for row in connection.execute(query)}
-    left = [
-        doubt
-        for doubt in doubts
-        if doubt.server_uuid in settled and not _is_right(doubt, heartbeat.host, settled[doubt.server_uuid])
-    ]
+    nodes = {uuid: None if deleted else node for uuid, node, deleted in connection.execute(query)}
+    # Which host looks after the node is no matter: one that has lost it may not have heard of it yet.
+    left = [doubt for doubt in doubts if nodes.get(doubt.server_uuid, doubt.node_uuid) != doubt.node_uuid]
     if not left:
         return []
     LEFT.inc(len(left))
     named = ", ".join(sorted({doubt.server_uuid for doubt in left})[:5])
-    LOG.warning(
-        "host %s holds %d machines for servers that are not there: %s", heartbeat.host, len(left), named
-    )
+    LOG.warning("host %s holds %d machines for servers not there: %s", heartbeat.host, len(left), named)
     return [Task(0, "", SWEEP, 0, "", {"held": msgspec.to_builtins(left)})]
-
-
-def _is_right(doubt: Doubt, host: str, server: sa.Row[tuple[str, str, str, object]]) -> bool:
-    there = server.deleted_at is None and server.node_uuid == doubt.node_uuid
-    return there and server.host == host
 
 
 def _under_way() -> sa.ColumnElement[bool]:

@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
-import io
-import json
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator
 
 import msgspec
-import psycopg
-import pycdlib
 import pytest
 
-from moorage.core import uuids
-from moorage.drivers.contract import RUNNING, DriverError, ServerSpec
-from moorage.drivers.ironic import pool
-from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.reserving import ReservingDriver
-from moorage.drivers.ironic.settings import IronicSettings
-from tests.integration.ironic.lines import client, port_of, provisions
+from moorage.drivers.contract import RUNNING, DriverError
+from tests.integration.ironic.late import (
+    MODES,
+    Driver,
+    at_work,
+    empty,
+    held,
+    keeper,
+    rebuilt,
+    secret_on,
+    spec,
+    wait_for_strike,
+    wait_until_free,
+)
+from tests.integration.ironic.lines import port_of, provisions
 from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
-from tests.support.faulty_proxy import Fault, FaultyProxy
+from tests.support.faulty_proxy import FaultyProxy
 from tests.support.postgres import Postgres
 from tests.support.processes import wait_until
-
-Driver = IronicDriver | ReservingDriver
-MODES = ("scheduler", "reservation")
-SETTINGS = IronicSettings(poll_interval=0.1, retries=100)
 
 
 @pytest.fixture(scope="module")
@@ -48,105 +42,7 @@ def metal(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Itera
 def node(metal: Nodes) -> Iterator[str]:
     (found,) = metal.all()
     yield found
-    shown = metal.show(found)
-    if shown["provision_state"] != "available" or shown["instance_uuid"] is not None:
-        metal.change(found, protected=False)
-        metal.ask("PATCH", f"nodes/{found}", [{"op": "remove", "path": "/instance_uuid"}])
-        if shown["provision_state"] != "available":
-            metal.provision(found, "deleted", "available")
-    for one in metal.ask("GET", "allocations")["allocations"]:
-        metal.ask("DELETE", f"allocations/{one['uuid']}")
-    metal.change(found, extra={}, instance_info={})
-
-
-def keeper(mode: str, port: int) -> Driver:
-    """A driver of a host that keeps the node, or the pool that it is in; a second one is its heir."""
-    made: Driver
-    if mode == "scheduler":
-        made = IronicDriver(client(port), Partition("a"), SETTINGS)
-    else:
-        made = ReservingDriver(client(port), Partition("a"), "host", SETTINGS)
-    made.look()
-    made.keep(made.eligible())
-    return made
-
-
-def spec(metal: Nodes, mode: str, node: str, name: str) -> ServerSpec:
-    source = {"baremetal:image_source": metal.image("image"), "baremetal:image_type": "whole-disk"}
-    flavor = {"vcpus": 1, "ram": 64, "disk": 1, "extra_specs": {"resources:CUSTOM_GOLD": "1"}}
-    where = node if mode == "scheduler" else pool.uuid_of("host")
-    image = {"id": "image-1", "properties": source}
-    secret = base64.b64encode(f"the secret of {name}".encode()).decode()
-    return ServerSpec(
-        uuids.generate(),
-        name,
-        "p",
-        "u",
-        where,
-        flavor,
-        image,
-        user_data=secret,
-        config_drive=True,
-        work="1-1",
-    )
-
-
-@contextmanager
-def at_work(call: Callable[[], Any]) -> Iterator[list[BaseException]]:
-    """Does it in another thread, and yields what it fails with."""
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            call()
-        except BaseException as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    yield failures
-    thread.join(60)
-    assert not thread.is_alive()
-
-
-@contextmanager
-def held(proxy: FaultyProxy, method: str, path: str, body: bytes = b"") -> Iterator[threading.Event]:
-    """The next such request reaches Ironic only when the event is set."""
-    late = threading.Event()
-    proxy.fail(Fault(works=True, until=late, times=1, method=method, path=path, body_has=body))
-    try:
-        yield late
-    finally:
-        late.set()
-        proxy.fail(None)
-
-
-def wait_for_strike(proxy: FaultyProxy) -> None:
-    wait_until(lambda: proxy.struck == 1, "the request that is held", 60)
-
-
-def wait_until_free(metal: Nodes, node: str) -> None:
-    def free() -> bool:
-        shown = metal.show(node)
-        return shown["provision_state"] == "available" and shown["instance_uuid"] is None
-
-    wait_until(free, "the node to be free", 60)
-
-
-def secret_on(postgres: Postgres, node: str) -> str:
-    """The user data on the config drive that Ironic gives a node: its API does not tell."""
-    url = postgres.database_url("ironic").replace("+psycopg", "")
-    with psycopg.connect(url) as connection:
-        row = connection.execute("SELECT instance_info FROM nodes WHERE uuid = %s", (node,)).fetchone()
-    assert row is not None
-    drive = json.loads(row[0]).get("configdrive")
-    if isinstance(drive, dict):
-        return str(drive["user_data"])
-    disk = pycdlib.PyCdlib()
-    disk.open_fp(io.BytesIO(gzip.decompress(base64.b64decode(drive))))
-    found = io.BytesIO()
-    disk.get_file_from_iso_fp(found, joliet_path="/openstack/latest/user_data")
-    return found.getvalue().decode()
+    empty(metal, found)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -238,11 +134,6 @@ def test_a_node_that_is_let_go_late_stays_with_the_next_server(
     wait_until_free(metal, node)
 
 
-def rebuilt(server: ServerSpec, name: str, work: str) -> ServerSpec:
-    secret = base64.b64encode(f"the secret of {name}".encode()).decode()
-    return msgspec.structs.replace(server, user_data=secret, work=work)
-
-
 def test_a_late_rebuild_reaches_neither_the_next_server_nor_the_same_one(
     metal: Nodes, proxy: FaultyProxy, node: str, postgres: Postgres
 ) -> None:
@@ -263,4 +154,124 @@ def test_a_late_rebuild_reaches_neither_the_next_server_nor_the_same_one(
     )
     assert secret_on(postgres, node) == "the secret of rebuilt"
     heir.destroy(server.uuid, node)
+    wait_until_free(metal, node)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_deployed_for_nobody_is_swept(metal: Nodes, proxy: FaultyProxy, node: str, mode: str) -> None:
+    """The order comes when the server has left the node: fake hardware takes it all the same."""
+    first, heir = keeper(mode, proxy.port), keeper(mode, port_of(metal))
+    left = spec(metal, mode, node, "left")
+    with held(proxy, "PUT", "/states/provision") as late, at_work(lambda: first.spawn(left)):
+        wait_for_strike(proxy)
+        heir.look()
+        heir.destroy(left.uuid, left.node_uuid)
+        late.set()
+        wait_until(lambda: metal.show(node)["provision_state"] == "active", "the late order", 60)
+    assert metal.show(node)["instance_uuid"] is None
+    sweep(heir, left.uuid)
+    wait_until_free(metal, node)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_is_set_aside_for_nobody_is_swept(
+    metal: Nodes, proxy: FaultyProxy, node: str, mode: str
+) -> None:
+    first, heir = keeper(mode, proxy.port), keeper(mode, port_of(metal))
+    left = spec(metal, mode, node, "left")
+    with held(proxy, "PATCH", "/nodes/") as late, at_work(lambda: first.spawn(left)):
+        wait_for_strike(proxy)
+        heir.look()
+        heir.destroy(left.uuid, left.node_uuid)
+        first.close()
+        late.set()
+        wait_until(lambda: metal.show(node)["instance_uuid"] == left.uuid, "the late association", 60)
+    sweep(heir, left.uuid)
+    wait_until_free(metal, node)
+    assert metal.show(node)["instance_info"] == {}
+
+
+def test_a_machine_that_is_reserved_for_nobody_is_swept(metal: Nodes, proxy: FaultyProxy, node: str) -> None:
+    first, heir = keeper("reservation", proxy.port), keeper("reservation", port_of(metal))
+    left = spec(metal, "reservation", node, "left")
+    with held(proxy, "POST", "/allocations") as late, at_work(lambda: first.spawn(left)):
+        wait_for_strike(proxy)
+        heir.destroy(left.uuid, left.node_uuid)
+        first.close()
+        late.set()
+        wait_until(lambda: metal.show(node)["instance_uuid"] == left.uuid, "the late reservation", 60)
+    sweep(heir, left.uuid)
+    wait_until_free(metal, node)
+    assert metal.ask("GET", "allocations")["allocations"] == []
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_an_operator_deploys_is_left_alone(metal: Nodes, node: str, mode: str) -> None:
+    """On a node that has our mark from before: with an image, for somebody, or protected."""
+    driver, left = keeper(mode, port_of(metal)), spec(metal, mode, node, "left")
+    driver.spawn(left)
+    driver.destroy(left.uuid, left.node_uuid)
+    wait_until_free(metal, node)
+    assert metal.show(node)["extra"]["moorage"]["server"] == left.uuid
+    others = {"image_source": metal.image("own"), "image_type": "whole-disk"}
+    somebody = spec(metal, mode, node, "somebody").uuid
+    for wanted in ({"instance_info": others}, {"instance_uuid": somebody}):
+        metal.change(node, **wanted)
+        metal.provision(node, "active", "active")
+        driver.look()
+        assert sweep(driver, left.uuid, somebody) == 0
+        assert metal.show(node)["provision_state"] == "active"
+        metal.provision(node, "deleted", "available")
+    metal.provision(node, "active", "active")
+    metal.change(node, protected=True, protected_reason="mine")
+    assert sweep(driver, left.uuid) == 0
+    metal.change(node, protected=False)
+    assert sweep(driver, left.uuid) == 1
+    wait_until_free(metal, node)
+
+
+def sweep(driver: Driver, *servers: str) -> int:
+    """As if conductors had said that these servers are not there; how much there was to do."""
+    driver.look()
+    return sum(driver.sweep(one) for one in driver.held() if one.server_uuid in servers)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_was_to_be_swept_and_has_another_server_is_left_alone(
+    metal: Nodes, node: str, mode: str
+) -> None:
+    driver, left = keeper(mode, port_of(metal)), spec(metal, mode, node, "left")
+    server = spec(metal, mode, node, "next")
+    driver.spawn(left)
+    driver.look()
+    (doubtful,) = driver.held()
+    driver.destroy(left.uuid, left.node_uuid)
+    wait_until_free(metal, node)
+    driver.look()
+    driver.spawn(server)
+    assert not driver.sweep(doubtful)
+    assert metal.show(node)["instance_uuid"] == server.uuid
+    driver.destroy(server.uuid, server.node_uuid)
+    wait_until_free(metal, node)
+
+
+def test_a_deployment_of_an_earlier_attempt_is_not_taken_for_ones_own(metal: Nodes, node: str) -> None:
+    driver, first = keeper("scheduler", port_of(metal)), spec(metal, "scheduler", node, "first")
+    driver.spawn(first)
+    with pytest.raises(DriverError, match="not available") as error:
+        driver.spawn(msgspec.structs.replace(first, work="1-2"))
+    assert error.value.retry_elsewhere
+    wait_until_free(metal, node)
+
+
+def test_an_operators_protection_is_respected(metal: Nodes, node: str) -> None:
+    driver, server = keeper("scheduler", port_of(metal)), spec(metal, "scheduler", node, "kept")
+    driver.spawn(server)
+    assert server.uuid in metal.show(node)["protected_reason"]
+    metal.change(node, protected=True, protected_reason="do not touch")
+    with pytest.raises(DriverError, match="do not touch"):
+        driver.destroy(server.uuid, node)
+    assert metal.show(node)["provision_state"] == "active"
+    metal.change(node, protected=False)
+    driver.destroy(server.uuid, node)
     wait_until_free(metal, node)

@@ -1,5 +1,5 @@
-"""The calls that change a node. Ironic can't be told who may make them, and any may come late: whoever makes it
-is stopped right before, and goes on when the node is another server's.
+"""The calls that change a node. Ironic can't be told who may make them, and any may come late: whoever makes
+it is stopped right before, and goes on when the node is another server's.
 
 So each is made right after a look at whether we still may, and besides is one of these, as its text says:
 *said there* (it says only what the node's record says), *refused there*, or *swept* (the sweep finds what it
