@@ -261,7 +261,7 @@ def _without_null(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
 
 def _after(connection: Connection, marker: str, among: Mapping[str, list[str]], keys: list[Key]) -> Condition:
     """A deleted server is a marker too: it may have gone while its list was paged through."""
-    known = (_among(EQUAL[name], values) for name, values in among.items())
+    known = (_among(connection, EQUAL[name], values) for name, values in among.items())
     query = sa.select(*(key for key, _ in keys)).where(servers.c.uuid == marker, *known)
     row = connection.execute(query).one_or_none()
     if row is None:
