@@ -15,6 +15,17 @@ class CommandError(Exception):
     """Why a command can't do what it was asked to."""
 
 
+EXPECTED = (ConfigError, CommandError, sa.exc.OperationalError)
+"""What an operator can mend."""
+
+
+def sentence(error: Exception) -> str:
+    """One of `EXPECTED` in plain words."""
+    if isinstance(error, sa.exc.OperationalError):
+        return f"the database can't be reached: {error.orig}"
+    return str(error)
+
+
 class Commands(typer.Typer):
     """A group of commands that share our manners: help by default, and plain words for expected errors."""
 
@@ -30,12 +41,6 @@ class Commands(typer.Typer):
     def __call__(self, *args: Any, **options: Any) -> Any:
         try:
             return super().__call__(*args, **options)
-        except (ConfigError, CommandError) as error:
-            _leave(str(error))
-        except sa.exc.OperationalError as error:
-            _leave(f"the database can't be reached: {error.orig}")
-
-
-def _leave(sentence: str) -> None:
-    print(f"error: {sentence}", file=sys.stderr)
-    sys.exit(1)
+        except EXPECTED as error:
+            print(f"error: {sentence(error)}", file=sys.stderr)
+            sys.exit(1)

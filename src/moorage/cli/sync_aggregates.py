@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from moorage.cli import settings, workers
-from moorage.cli.errors import Commands
+from moorage.cli.errors import EXPECTED, Commands, sentence
 from moorage.cli.options import Json
 from moorage.compute import aggregates
 from moorage.compute.mirror import PROBLEMS
@@ -28,6 +28,7 @@ from moorage.placement.client.contract import PlacementClient
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService, Settings
 
+NOT_RUN = 1
 INCOMPLETE = 3
 HOSTS_WITHOUT_NODES = 5
 MISSING_PROVIDERS = 6
@@ -60,25 +61,29 @@ def sync_aggregates(
 
     Example: moorage-manage --config-file /etc/moorage/moorage.conf placement sync_aggregates --verbose
     """
-    conf = settings.read(context.obj)
     log.set_up("ERROR")  # what went wrong is in the summary
-    workers.require_current_schema(conf)
-    database = Database(engine.from_conf(conf))
-    reconciliation = Reconciliation(database, _client(conf, database))
+    found, names, error = Findings(), dict[str, str](), None
     try:
+        conf = settings.read(context.obj)
+        workers.require_current_schema(conf)
+        database = Database(engine.from_conf(conf))
+        names = _names(database)
         with _bar(shown=not as_json and sys.stderr.isatty()) as report:
-            found = reconciliation.run(dry=dry_run, progress=report)
-    except PROBLEMS as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(INCOMPLETE) from error
-    with database.snapshot() as connection:
-        names = {aggregate.uuid: aggregate.name for aggregate in aggregates.listed(connection)}
+            reconciliation = Reconciliation(database, _client(conf, database))
+            reconciliation.run(dry=dry_run, progress=report, findings=found)
+        code = exit_code(found, dry_run=dry_run)
+    except PROBLEMS as problem:
+        error, code = str(problem), INCOMPLETE
+    except EXPECTED as problem:
+        error, code = sentence(problem), NOT_RUN
     if as_json:
-        typer.echo(msgspec.json.encode(_as_json(found, names, dry_run, verbose)))
-    else:
+        typer.echo(msgspec.json.encode(_as_json(found, names, error, dry_run, verbose)))
+    elif error is None or found.changes:
         for line in _lines(found, names, dry_run, verbose):
             typer.echo(line)
-    raise typer.Exit(exit_code(found, dry_run=dry_run))
+    if error is not None:
+        typer.echo(f"error: {error}", err=True)
+    raise typer.Exit(code)
 
 
 def exit_code(found: Findings, *, dry_run: bool) -> int:
@@ -122,9 +127,13 @@ def _lines(found: Findings, names: Mapping[str, str], dry_run: bool, verbose: bo
         yield f"{f'host {host}' if host != NO_HOST else 'providers of no host'} failed: {reason}"
 
 
-def _as_json(found: Findings, names: Mapping[str, str], dry_run: bool, verbose: bool) -> dict[str, Any]:
+def _as_json(
+    found: Findings, names: Mapping[str, str], error: str | None, dry_run: bool, verbose: bool
+) -> dict[str, Any]:
+    """The same fields in every outcome; with an error, what was done until then."""
     shown: dict[str, Any] = {
         "dry_run": dry_run,
+        "error": error,
         "added": found.added,
         "removed": found.removed,
         "unchanged": found.unchanged,
@@ -146,6 +155,11 @@ def _change(change: Change, names: Mapping[str, str]) -> dict[str, Any]:
         "added": _named(change.added, names),
         "removed": _named(change.removed, names),
     }
+
+
+def _names(database: Database) -> dict[str, str]:
+    with database.snapshot() as connection:
+        return {aggregate.uuid: aggregate.name for aggregate in aggregates.listed(connection)}
 
 
 def _named(uuids: frozenset[str], names: Mapping[str, str]) -> list[str]:

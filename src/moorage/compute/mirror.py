@@ -101,9 +101,12 @@ class Mirror:
         self._database.transact(lambda connection: membership.postpone(connection, expected))
         return len(settled) == _DUE_AT_ONCE
 
-    def settle(self, provider_uuids: Collection[str]) -> Settled:
-        """Put providers into the aggregates that they belong into; raises one of `PROBLEMS`."""
-        outcome = Settled()
+    def settle(self, provider_uuids: Collection[str], outcome: Settled | None = None) -> Settled:
+        """Put providers into the aggregates that they belong into; raises one of `PROBLEMS`.
+
+        Who gives an `outcome` knows what was done until then.
+        """
+        outcome = outcome or Settled()
         left = set(provider_uuids)
         for attempt in range(ATTEMPTS):
             if not left:
@@ -122,11 +125,14 @@ class Mirror:
         changes = _changes(found, self._wanted(uuids))
         if not changes:
             return set()
-        refused = self._placement.set_aggregates(list(changes.values()))
+        done: list[str] = []
+        try:
+            refused = self._placement.set_aggregates(list(changes.values()), done.append)
+        finally:
+            written = {uuid: changes[uuid] for uuid in done}
+            _count(outcome, found, written)
         conflicting = {uuid for uuid, error in refused.items() if error.status == _CONFLICT}
         outcome.missing |= refused.keys() - conflicting
-        written = {uuid: change for uuid, change in changes.items() if uuid not in refused}
-        _count(outcome, found, written)
         return conflicting | _changes(written, self._wanted(written.keys())).keys()
 
     def _wanted(self, uuids: Collection[str]) -> Wanted:

@@ -78,12 +78,22 @@ class Reconciliation:
         self._placement = placement
         self._mirror = Mirror(database, placement)
 
-    def run(self, *, dry: bool = False, progress: Progress = lambda _done, _total: None) -> Findings:
-        """Compare, and put right unless it is a `dry` run; raises one of `PROBLEMS` if it can't be read."""
+    def run(
+        self,
+        *,
+        dry: bool = False,
+        progress: Progress = lambda _done, _total: None,
+        findings: Findings | None = None,
+    ) -> Findings:
+        """Compare, and put right unless it is a `dry` run; raises one of `PROBLEMS` if it can't be read.
+
+        Who gives `findings` knows what was done until then.
+        """
+        findings = findings or Findings()
         with self._database.snapshot() as connection:
             wanted = membership.wanted(connection)
         members = self._placement.members(wanted.aggregates | wanted.deleted)
-        findings = Findings(hosts_without_nodes=sorted(wanted.of_host.keys() - set(wanted.hosts.values())))
+        findings.hosts_without_nodes = sorted(wanted.of_host.keys() - set(wanted.hosts.values()))
         differences = _differences(wanted, members, findings)
         total = max(len(wanted.hosts), len(differences))
         done = total - len(differences)
@@ -125,18 +135,16 @@ class Reconciliation:
                 findings.missing_providers[difference.provider] = difference.host
 
     def _settle(self, portion: list[Difference], findings: Findings) -> None:
-        settled: Settled = self._mirror.settle([difference.provider for difference in portion])
+        settled = Settled()
+        try:
+            self._mirror.settle([difference.provider for difference in portion], settled)
+        finally:
+            for difference in portion:
+                added = settled.added.get(difference.provider, NOWHERE)
+                _note(findings, difference, added, settled.removed.get(difference.provider, NOWHERE))
         for difference in portion:
-            uuid = difference.provider
-            if uuid in settled.missing:
-                findings.missing_providers[uuid] = difference.host
-            else:
-                _note(
-                    findings,
-                    difference,
-                    settled.added.get(uuid, NOWHERE),
-                    settled.removed.get(uuid, NOWHERE),
-                )
+            if difference.provider in settled.missing:
+                findings.missing_providers[difference.provider] = difference.host
 
     def _answers(self) -> bool:
         """Whether it was only about one host."""

@@ -106,6 +106,54 @@ def test_an_outage_is_told_in_a_sentence(operator: Operator) -> None:
     assert "host h failed: " in ran.stdout
 
 
+def test_scripts_get_json_and_counts_of_an_outage(operator: Operator) -> None:
+    operator.site.put("n")
+    operator.site.proxy.fail(HUNG_UP)
+    ran = operator.run("--json")
+    assert ran.returncode == 3
+    told = json.loads(ran.stdout)
+    assert told["error"].startswith("Placement does not answer")
+    assert (told["added"], told["removed"], told["unchanged"]) == (0, 0, 0)
+    operator.site.proxy.fail(replace(ERROR, method="PUT"))
+    ran = operator.run("--json", "--verbose")
+    assert ran.returncode == 3
+    told = json.loads(ran.stdout)
+    assert (told["error"], told["added"], told["unchanged"], told["changes"]) == (None, 0, 1, [])
+    assert [failed["host"] for failed in told["failed_hosts"]] == ["h"]
+    operator.site.proxy.fail(None)
+    told = json.loads(operator.run("--json").stdout)
+    assert (told["error"], told["added"], told["failed_hosts"]) == (None, 1, [])
+
+
+@pytest.mark.parametrize(
+    ("config", "words"),
+    [
+        (None, "none.conf"),
+        ("[database]\nconnection = nonsense\n", "[database] connection"),
+        ("[database]\nconnection = sqlite:///DIRECTORY/empty.sqlite\n", "moorage-manage db sync"),
+        (
+            "[database]\nwait_seconds = 0\nconnection = postgresql+psycopg://nobody@127.0.0.1:1/none\n",
+            "the database can't be reached",
+        ),
+    ],
+    ids=["no file", "no database", "no schema", "database away"],
+)
+def test_scripts_get_json_when_the_command_can_not_run(
+    tmp_path: Path, config: str | None, words: str
+) -> None:
+    path = tmp_path / "none.conf"
+    if config is not None:
+        path.write_text(config.replace("DIRECTORY", str(tmp_path)))
+    command = [str(MANAGE), "--config-file", str(path), "placement", "sync_aggregates", "--json", "--dry-run"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 1
+    told = json.loads(ran.stdout)
+    assert words in told["error"]
+    assert (told["dry_run"], told["added"], told["failed_hosts"]) == (True, 0, [])
+    assert words in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
 def test_a_terminal_gets_a_progress_bar(operator: Operator) -> None:
     operator.site.put("n")
     ours, theirs = pty.openpty()

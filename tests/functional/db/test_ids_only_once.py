@@ -60,12 +60,12 @@ def structure(database: Database) -> dict[str, dict[str, Any]]:
     return found
 
 
-def fill(connection: sa.Connection, count: int = 3) -> None:
+def fill(connection: sa.Connection) -> None:
     """Something in every table that refers to another."""
     now = utcnow()
     rows: list[tuple[Any, ...]] = [
         (number, uuids.generate(), f"node-{number}", 1, None if number % 3 == 1 else number - 1, number, now)
-        for number in range(1, count + 1)
+        for number in (1, 2, 3)
     ]
     bulk.insert(connection, placement.providers, PROVIDERS, rows)
     connection.execute(sa.insert(placement.resource_classes).values(id=5, name="VCPU"))
@@ -180,10 +180,15 @@ def test_an_empty_database_begins_at_one(database: Database) -> None:
 
 def test_a_large_fleet_takes_seconds(database: Database) -> None:
     with database.write() as connection:
-        fill(connection, 100_000)
+        fill(connection)
+        connection.exec_driver_sql(
+            "WITH RECURSIVE n(i) AS (SELECT 4 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) "
+            "INSERT INTO providers SELECT i, lower(hex(randomblob(16))), 'node-' || i, 1, NULL, i, "
+            "'2026-11-17 00:00:00.000000' FROM n"
+        )
     began = time.process_time()
     migrate.sync(database.engine)
-    assert time.process_time() - began < 20
+    assert time.process_time() - began < 10, "in processor's time, whatever else the machine does"
     assert next_id(database, placement.providers) == 100_001
 
 

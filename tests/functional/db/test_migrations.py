@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -60,3 +61,13 @@ def test_sync_is_repeatable_and_tells_the_version(empty_database_url: str) -> No
     migrate.sync(database)
     assert migrate.version(database) == migrate.newest()
     database.dispose()
+
+
+def test_two_that_sync_at_once_wait_for_each_other(tmp_path: Path) -> None:
+    """On SQLite: as `moorage up` and `moorage-manage db sync` may."""
+    engines = [engine.connect(f"sqlite:///{tmp_path}/moorage.sqlite") for _ in range(4)]
+    with ThreadPoolExecutor(len(engines)) as threads:
+        list(threads.map(migrate.sync, engines))
+    for database in engines:
+        assert migrate.version(database) == migrate.newest()
+        database.dispose()

@@ -58,8 +58,8 @@ class MoodyPlacement:
     def aggregates(self, provider_uuids: Collection[str]) -> dict[str, ProviderAggregates]:
         return self._perhaps(lambda: self._real.aggregates(provider_uuids))
 
-    def set_aggregates(self, wanted: Sequence[ProviderAggregates]) -> Any:
-        return self._perhaps(lambda: self._real.set_aggregates(wanted))
+    def set_aggregates(self, wanted: Sequence[ProviderAggregates], *written: Any) -> Any:
+        return self._perhaps(lambda: self._real.set_aggregates(wanted, *written))
 
     def _perhaps(self, call: Callable[[], T]) -> T:
         mood = self.moods.pop(0) if self.moods else "well"

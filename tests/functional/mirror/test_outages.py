@@ -10,7 +10,7 @@ from prometheus_client import REGISTRY
 
 from moorage.compute.api import aggregates as api
 from moorage.compute.mirror import PROBLEMS
-from tests.functional.mirror.site import Site
+from tests.functional.mirror.site import Site, uuid_of
 from tests.support.faulty_proxy import CONFLICT, ERROR, GARBAGE, HUNG_UP, LOST_ANSWER, SLOW, Fault
 from tests.support.processes import wait_until
 
@@ -65,6 +65,22 @@ def test_an_outage_in_the_middle_is_put_right(remote: Site, rack: int, fault: Fa
     remote.proxy.fail(None)
     remote.sync()
     assert remote.says("n", "m") == {"n": {"theirs", "rack"}, "m": {"rack"}}
+
+
+def test_what_was_done_is_counted_though_a_part_failed(remote: Site) -> None:
+    for host in ("a", "b", "c"):
+        remote.add(host, f"{host}1", f"{host}2")
+    remote.aggregate("rack", "a", "b", "c")
+    for host in ("a", "b", "c"):
+        remote.put(f"{host}1")
+        remote.put(f"{host}2", "theirs")
+    remote.proxy.fail(replace(ERROR, method="PUT", path=uuid_of("b2")))  # ours has no such path: all goes well
+    found = remote.sync()
+    says = remote.says("a1", "a2", "b1", "b2", "c1", "c2")
+    done = {name for name, aggregates in says.items() if "rack" in aggregates}
+    assert done >= {"a1", "a2", "c1", "c2"}
+    assert (found.added, found.removed, len(found.changes)) == (len(done), 0, len(done))
+    assert list(found.failed_hosts) == ([] if "b2" in done else ["b"])
 
 
 @pytest.mark.parametrize("fault", PASSING.values(), ids=PASSING.keys())

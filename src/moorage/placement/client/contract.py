@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -80,6 +80,14 @@ class ProviderAggregates(msgspec.Struct, frozen=True):
     aggregates: frozenset[str]
 
 
+Written = Callable[[str], None]
+"""Gets the UUID of a provider that was changed; several threads may call it."""
+
+
+def ignore(_uuid: str) -> None:
+    """For who does not want to know."""
+
+
 class PlacementClient(Protocol):
     def candidates(self, query: Sequence[tuple[str, str]]) -> Candidates:
         """`GET /allocation_candidates`; always with `limit` or `in_tree`."""
@@ -116,5 +124,10 @@ class PlacementClient(Protocol):
     def aggregates(self, provider_uuids: Collection[str]) -> dict[str, ProviderAggregates]:
         """By the UUIDs of those providers that exist."""
 
-    def set_aggregates(self, wanted: Sequence[ProviderAggregates]) -> dict[str, PlacementRefusedError]:
-        """Each if the provider is still at that generation. By UUID, why some are as they were: 404, 409."""
+    def set_aggregates(
+        self, wanted: Sequence[ProviderAggregates], written: Written = ignore
+    ) -> dict[str, PlacementRefusedError]:
+        """Each if the provider is still at that generation. By UUID, why some are as they were: 404, 409.
+
+        `written` hears of each that is, also if others then end in an error.
+        """

@@ -14,6 +14,8 @@ from moorage.placement.client.contract import (
     PlacementRefusedError,
     ProviderAggregates,
     ReportedProvider,
+    Written,
+    ignore,
 )
 from moorage.placement.client.dialect import CONSUMER_TYPES_SINCE, FORBIDDEN_AGGREGATES_SINCE, Question
 from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, refusal
@@ -161,8 +163,10 @@ class HttpPlacement:
     def aggregates(self, provider_uuids: Collection[str]) -> dict[str, ProviderAggregates]:
         return self._memberships.of_providers(provider_uuids)
 
-    def set_aggregates(self, wanted: Sequence[ProviderAggregates]) -> dict[str, PlacementRefusedError]:
-        return self._memberships.replace(wanted)
+    def set_aggregates(
+        self, wanted: Sequence[ProviderAggregates], written: Written = ignore
+    ) -> dict[str, PlacementRefusedError]:
+        return self._memberships.replace(wanted, written)
 
 
 class _Listed(msgspec.Struct):

@@ -22,6 +22,8 @@ from moorage.placement.client.contract import (
     ProviderAggregates,
     ProviderSummary,
     ReportedProvider,
+    Written,
+    ignore,
 )
 from moorage.placement.client.telling import told
 from moorage.placement.errors import (
@@ -128,12 +130,16 @@ class LocalPlacement:
             found = memberships.of_providers(connection, provider_uuids)
         return {uuid: ProviderAggregates(uuid, *membership) for uuid, membership in found.items()}
 
-    def set_aggregates(self, wanted: Sequence[ProviderAggregates]) -> dict[str, PlacementRefusedError]:
+    def set_aggregates(
+        self, wanted: Sequence[ProviderAggregates], written: Written = ignore
+    ) -> dict[str, PlacementRefusedError]:
         changes = {one.uuid: Membership(one.generation, one.aggregates) for one in wanted}
         with _answering():
             refused = self._service.database.transact(
                 lambda connection: memberships.replace(connection, changes)
             )
+        for uuid in changes.keys() - refused.keys():
+            written(uuid)
         return {
             uuid: PlacementRefusedError(409 if isinstance(error, ConflictError) else 404, str(error))
             for uuid, error in refused.items()

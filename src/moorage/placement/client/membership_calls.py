@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from moorage.placement.client.chunks import LARGEST
-from moorage.placement.client.contract import PlacementRefusedError, ProviderAggregates
+from moorage.placement.client.contract import PlacementRefusedError, ProviderAggregates, Written
 from moorage.placement.client.link import AGGREGATES, Link, decoded, expect, refusal
 
 T = TypeVar("T")
@@ -71,10 +71,13 @@ class MembershipCalls:
                 found[membership.uuid] = membership
         return found
 
-    def replace(self, wanted: Sequence[ProviderAggregates]) -> dict[str, PlacementRefusedError]:
+    def replace(
+        self, wanted: Sequence[ProviderAggregates], written: Written
+    ) -> dict[str, PlacementRefusedError]:
         bulk = self._link.extension(AGGREGATES)
         if bulk is None:
-            each = zip(wanted, _together(self._replace, wanted), strict=True)
+            outcomes = _together(lambda one: self._replace(one, written), wanted)
+            each = zip(wanted, outcomes, strict=True)
             return {one.uuid: refused for one, refused in each if refused is not None}
         refusals: dict[str, PlacementRefusedError] = {}
         for portion in _portions(wanted):
@@ -82,8 +85,13 @@ class MembershipCalls:
             if answer.status == 409:
                 refusals |= {one.uuid: refusal(answer) for one in portion}
                 continue
-            for uuid, refused in decoded(expect(answer, 200), _Outcome).refused.items():
-                refusals[uuid] = PlacementRefusedError(refused.status, refused.detail)
+            refused = decoded(expect(answer, 200), _Outcome).refused
+            for one in portion:
+                if one.uuid in refused:
+                    told = refused[one.uuid]
+                    refusals[one.uuid] = PlacementRefusedError(told.status, told.detail)
+                else:
+                    written(one.uuid)
         return refusals
 
     def _members(self, aggregate_uuid: str) -> tuple[str, set[str]]:
@@ -98,12 +106,13 @@ class MembershipCalls:
         found = decoded(expect(answer, 200), _Aggregates)
         return ProviderAggregates(uuid, found.resource_provider_generation, found.aggregates)
 
-    def _replace(self, wanted: ProviderAggregates) -> PlacementRefusedError | None:
+    def _replace(self, wanted: ProviderAggregates, written: Written) -> PlacementRefusedError | None:
         body = _Aggregates(wanted.aggregates, wanted.generation)
         answer = self._link.send("PUT", _path(wanted.uuid), body)
         if answer.status in (404, 409):
             return refusal(answer)
         expect(answer, 200)
+        written(wanted.uuid)
         return None
 
 
