@@ -39,6 +39,8 @@ class Fault:
     path: str = ""
     body_has: bytes = b""
     """Only requests with this method, with this in their path and with this in their body, fail."""
+    changes_only: bool = False
+    """Only requests that change something fail."""
 
     @property
     def hangs_up(self) -> bool:
@@ -47,6 +49,8 @@ class Fault:
         return self.status == 0 and not self.cut and not (self.works and late)
 
     def concerns(self, method: str, path: str, body: bytes) -> bool:
+        if self.changes_only and method == "GET":
+            return False
         return self.method in ("", method) and self.path in path and self.body_has in body
 
 

@@ -21,7 +21,7 @@ from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes, servers, services
-from moorage.drivers.contract import Node, SharedNode
+from moorage.drivers.contract import Held, Node, SharedNode
 from moorage.drivers.ironic.partition import share
 
 DOWN_AFTER = timedelta(seconds=60)
@@ -64,6 +64,15 @@ class View:
 
     def keep(self, node_uuids: Collection[str]) -> None:
         self.kept = set(node_uuids)
+
+    def trust(self, until: float) -> None:
+        """Nobody in here is ever stopped."""
+
+    def held(self) -> set[Held]:
+        return set()
+
+    def sweep(self, held: Held) -> bool:
+        return False
 
     def _shared(self, uuid: str) -> SharedNode:
         traits = self._machines.traits.get(uuid, [])
@@ -122,11 +131,13 @@ class SharedFleet:
     def beat(self, host: str, *, heard: bool = True) -> None:
         """A heartbeat, and a conductor that does what is to be done, unless it is not `heard`."""
         agent = self.agents[host]
+        agent.ownership.about_to_beat()
         bid = agent.ownership.bid()
         tally = agent.ownership.tally() if bid is None else None
         said = Heartbeat(host, 3, facts=agent.ownership.facts(), bid=bid, tally=tally)
         if heard:
             self._record(said)
+            agent.ownership.has_beaten()
 
     def look(self, host: str) -> None:
         self.agents[host].ownership.look()
@@ -199,12 +210,13 @@ class SharedFleet:
             told = {said.host: ownership.peer_orders(connection, said, DOWN_AFTER)}
             if said.bid is not None:
                 settlement = ownership.settle(connection, said, said.bid, DOWN_AFTER)
-                order = ownership.order(settlement, everything=said.bid.everything)
+                order = ownership.order(settlement, said.bid, DOWN_AFTER.total_seconds())
                 told[said.host] += [order] if order is not None else []
                 for host, lost in settlement.revoked.items():
                     told.setdefault(host, []).append(ownership.revocation(lost))
             elif said.tally is not None:
-                told[said.host] += ownership.corrections(connection, said.host, said.tally)
+                lease = DOWN_AFTER.total_seconds()
+                told[said.host] += ownership.corrections(connection, said.host, said.tally, lease)
             return told
 
         for host, tasks in self.database.transact(work).items():

@@ -47,13 +47,13 @@ def empty(metal: Nodes, node: str) -> None:
     metal.change(node, extra={}, instance_info={})
 
 
-def keeper(mode: str, port: int) -> Driver:
+def keeper(mode: str, port: int, settings: IronicSettings = SETTINGS) -> Driver:
     """A driver of a host that keeps the node, or the pool that it is in; a second one is its heir."""
     made: Driver
     if mode == "scheduler":
-        made = IronicDriver(client(port), Partition("a"), SETTINGS)
+        made = IronicDriver(client(port), Partition("a"), settings)
     else:
-        made = ReservingDriver(client(port), Partition("a"), "host", SETTINGS)
+        made = ReservingDriver(client(port), Partition("a"), "host", settings)
     made.look()
     made.keep(made.eligible())
     return made

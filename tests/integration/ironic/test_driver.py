@@ -14,6 +14,7 @@ import pytest
 
 from moorage.core import uuids
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
+from moorage.drivers.ironic import deployment, mark
 from moorage.drivers.ironic.client import IronicError
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.partition import Partition
@@ -233,7 +234,8 @@ def test_a_deployment_that_fails_is_undone_and_says_why(
 ) -> None:
     server = spec(metal, named(driver)["a-2"])
     failed = {"instance_uuid": server.uuid, "provision_state": "deploy failed", "last_error": "no such disk"}
-    answer = json.dumps(metal.show(server.node_uuid) | failed).encode()
+    info = deployment.whole_info(server, mark.of(server, server.node_uuid))
+    answer = json.dumps(metal.show(server.node_uuid) | failed | {"instance_info": info}).encode()
     # Unless the node is locked for a moment, the third look at it is the first one after the order.
     proxy.fail(Fault(200, answer, method="GET", path=f"/nodes/{server.node_uuid}?", after=2, times=1))
     with pytest.raises(DriverError, match="no such disk") as error:

@@ -87,7 +87,8 @@ class Deploying(_Finishing):
         if record.instance_uuid is None and not self._attached:
             self._take(record)
             return False
-        self._require_server(record)
+        self.regret(record)
+        require_server(record, self._spec.uuid)
         self._note(record)
         seen = marks.read(record)
         if seen is None or seen.key != self._mark.key:
@@ -118,14 +119,11 @@ class Deploying(_Finishing):
         LOG.warning("node %s was deployed by an earlier attempt, and is torn down first", record.uuid)
         Removing(self._spec.uuid, self._client, self._writer)(record)
 
-    def _require_server(self, record: NodeRecord) -> None:
-        try:
-            require_server(record, self._spec.uuid)
-        except DriverError:
-            for port_id in self._attached:  # it is not known whether that was before the node was lost
-                with contextlib.suppress(IronicError):
-                    self._client.detach(record.uuid, port_id)
-            raise
+    def regret(self, record: NodeRecord) -> None:
+        """If the node is not the server's any more, its ports may have come too late."""
+        for port_id in self._attached if record.instance_uuid != self._spec.uuid else ():
+            with contextlib.suppress(IronicError):
+                self._client.detach(record.uuid, port_id)
 
     def _plug(self) -> None:
         """The ports of the server, and none that an order for another one has brought too late."""

@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from moorage.drivers.calls import Call, Calls, Interruption
 from moorage.drivers.contract import (
@@ -45,6 +45,13 @@ T = TypeVar("T")
 
 Step = Callable[[NodeRecord], bool]
 """Does the next thing to a node; True once nothing is left to do."""
+
+
+@runtime_checkable
+class Regretful(Protocol):
+    """A step of which nothing is swept, if it came too late: it undoes that itself."""
+
+    def regret(self, record: NodeRecord) -> None: ...
 
 
 class IronicDriver:
@@ -291,6 +298,7 @@ class IronicDriver:
         while True:
             self._calls.check(call)
             if self.fleet.keeping.has_lost(node_uuid):
+                self._regret(node_uuid, step)
                 raise NotOursError(node_uuid)
             try:
                 record = self.examine(node_uuid)
@@ -310,6 +318,14 @@ class IronicDriver:
                     f"node {node_uuid} was not done after {seconds:.0f} s", retry_elsewhere=True
                 )
             call.wait(self._settings.poll_interval)
+
+    def _regret(self, node_uuid: str, step: Step) -> None:
+        """What was ordered last may have come when the node was another server's already."""
+        if isinstance(step, Regretful):
+            with contextlib.suppress(IronicError):
+                record = self._client.node(node_uuid)
+                if record is not None:
+                    step.regret(record)
 
     def _owns(self, call: Call, node_uuid: str) -> bool:
         owns = self.fleet.keeping.has(node_uuid, self._settings.ownership_patience)

@@ -35,8 +35,7 @@ class Powering:
         self._asked = False
 
     def __call__(self, record: NodeRecord) -> bool:
-        if record.instance_uuid != self._server_uuid and self._tried:
-            self._undo(record)
+        self.regret(record)
         require_server(record, self._server_uuid)
         if record.reservation is not None or record.target_power_state is not None:
             return False
@@ -49,9 +48,10 @@ class Powering:
         self._asked = True
         return False
 
-    def _undo(self, record: NodeRecord) -> None:
-        """We asked too late: what we switched off was another server's."""
-        if self._power == SHUT_DOWN and record.instance_uuid is not None and record.state == ACTIVE:
+    def regret(self, record: NodeRecord) -> None:
+        """If we asked too late, what we switched off was another server's."""
+        others = record.instance_uuid not in (None, self._server_uuid) and record.state == ACTIVE
+        if others and self._tried and self._power == SHUT_DOWN:
             LOG.warning("node %s is another server's by now, and is switched on again", record.uuid)
             with contextlib.suppress(IronicError):
                 self._client.set_power(record.uuid, POWER_ON)
@@ -72,9 +72,7 @@ class Plugging:
         self._asked = False
 
     def __call__(self, record: NodeRecord) -> bool:
-        if record.instance_uuid != self._server_uuid and self._tried and self._attached:
-            with contextlib.suppress(IronicError):  # it came too late, to another server's node
-                self._client.detach(record.uuid, self._port_id)
+        self.regret(record)
         require_server(record, self._server_uuid)
         if self._asked or (self._port_id in self._client.vifs(record.uuid)) == self._attached:
             return True
@@ -83,3 +81,9 @@ class Plugging:
         change(self._port_id)
         self._asked = True
         return False
+
+    def regret(self, record: NodeRecord) -> None:
+        """If we asked too late, the port is on another server's node."""
+        if record.instance_uuid != self._server_uuid and self._tried and self._attached:
+            with contextlib.suppress(IronicError):
+                self._client.detach(record.uuid, self._port_id)
