@@ -22,8 +22,11 @@ from openstack.exceptions import (
 
 from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
+from moorage.core.neighbours import adapter
+from moorage.core.paging import Page
 from moorage.network.connect import link
 from moorage.network.neutron import NeutronNetwork
+from moorage.network.neutron_link import NeutronLink, Query
 from tests.chaos.port_storm import PortStorm
 from tests.integration import openstack_site
 from tests.integration.openstack_site import HOSTS, Site
@@ -519,6 +522,96 @@ def test_bandwidth_is_that_of_the_host_where_the_server_is(site: Site, wide: Cal
     for each in (port, later, last):
         assert site.admin.network.get_port(each.id).binding_profile == {}
         site.demo.network.delete_port(each)
+
+
+# ---------------------------------------------------------------- lists in pages
+
+MANY = 5
+"""Neutron shows two of anything at a time."""
+
+
+class RacingLink(NeutronLink):
+    """Whenever it has read a page that ends with one of these, somebody deletes that one."""
+
+    doomed: frozenset[str] = frozenset()
+    gone: frozenset[str] = frozenset()
+
+    def _page(self, resource: str, query: Query, marker: str | None = None) -> Page[dict[str, Any]]:
+        page = super()._page(resource, query, marker)
+        if page.entries and page.entries[-1]["id"] in self.doomed - self.gone:
+            self.gone |= {page.entries[-1]["id"]}
+            self.delete(resource, page.entries[-1]["id"])
+        return page
+
+
+def link_of(site: Site) -> RacingLink:
+    return RacingLink(adapter(settings.read([site.directory / "moorage.conf"]), "neutron", "network", 60))
+
+
+def test_a_server_may_have_more_than_a_page_of_everything(site: Site, plain: Any) -> None:
+    subnets = [
+        site.demo.network.create_subnet(network_id=plain.id, ip_version=4, cidr=f"10.11.{number}.0/24")
+        for number in range(MANY)
+    ]
+    groups = [site.demo.network.create_security_group(name=f"group-{number}") for number in range(MANY)]
+    last = max(subnets, key=lambda subnet: subnet.id)
+    wishes = [{"uuid": plain.id}] * MANY + [{"uuid": plain.id, "fixed_ip": f"{last.cidr.split('0/24')[0]}77"}]
+    names = [{"name": group.name} for group in groups]
+    server = site.booted(wishes, security_groups=names)
+    ports = site.ports_of(server)
+    assert len(ports) == len(list(site.demo.compute.server_interfaces(server))) == MANY + 1
+    assert {port.binding_host_id for port in ports} == {server.compute_host}
+    assert [sorted(port.security_group_ids) for port in ports] == [sorted(group.id for group in groups)] * 6
+    site.delete(server)
+    for group in groups:
+        site.demo.network.delete_security_group(group)
+    for subnet in subnets:
+        site.demo.network.delete_subnet(subnet)
+
+
+@pytest.mark.parametrize("resource", ["networks", "subnets", "ports", "security-groups", "floatingips"])
+def test_what_goes_while_it_is_listed_hides_nothing_else(site: Site, plain: Any, resource: str) -> None:
+    neutron = link_of(site)
+    network = neutron.create("networks", {"name": "passing", "router:external": True})["id"]
+    neutron.create("subnets", {"network_id": network, "ip_version": 4, "cidr": "10.60.0.0/24"})
+    made = {neutron.create(resource, _passing(resource, network, number))["id"] for number in range(7)}
+    there = {entry["id"] for entry in neutron.find(resource)}
+    assert made <= there
+    neutron.doomed = frozenset(made)
+    found = [entry["id"] for entry in neutron.find(resource)]
+    assert neutron.gone
+    assert len(found) == len(set(found))
+    assert there - neutron.gone <= set(found)
+    neutron.doomed = frozenset()
+    for uuid in made - neutron.gone:
+        neutron.delete(resource, uuid)
+    neutron.delete("networks", network)
+
+
+def _passing(resource: str, network: str, number: int) -> dict[str, Any]:
+    return {
+        "networks": {"name": f"passing-{number}"},
+        "subnets": {"network_id": network, "ip_version": 4, "cidr": f"10.61.{number}.0/24"},
+        "ports": {"network_id": network},
+        "security-groups": {"name": f"passing-{number}"},
+        "floatingips": {"floating_network_id": network},
+    }[resource]
+
+
+def test_a_port_loses_all_its_bindings_but_the_one_that_counts(site: Site, plain: Any) -> None:
+    """Neutron's pages of bindings have no end if one follows their links."""
+    neutron = link_of(site)
+    for host in ("fake-4", "fake-5"):
+        site.lab.put_host(host, physnets=["physnet1"])
+    hosts = [*HOSTS, "fake-4", "fake-5"]
+    values = {"network_id": plain.id, "device_id": ABSENT, "device_owner": "compute:nova"}
+    port = neutron.create("ports", {**values, "binding:host_id": hosts[0]})["id"]
+    for host in hosts[1:]:
+        neutron.add_binding(port, host, {})
+    neutron.drop_inactive_bindings(port)
+    left = neutron.find_some(f"ports/{port}/bindings")
+    assert [(binding["host"], binding["status"]) for binding in left] == [(hosts[0], "ACTIVE")]
+    neutron.delete("ports", port)
 
 
 # ---------------------------------------------------------------- amid an upgrade

@@ -345,5 +345,8 @@ def running(
         try:
             deployment.start()
             yield deployment
+        except NotReadyError as error:
+            error.add_note(deployment.logs())
+            raise
         finally:
             deployment.stop()

@@ -113,7 +113,7 @@ class NeutronLink:
         self._send("PUT", f"/ports/{port_id}/tags", json={"tags": list(tags)})
 
     def drop_inactive_bindings(self, port_id: str) -> None:
-        """All but the one that counts. Markers don't work here, but what is dropped makes room for the next."""
+        """All but the one that counts. Markers don't work here, but what is dropped makes room for more."""
         for _ in range(_MOST_TURNS):
             try:
                 page = self._page(f"ports/{port_id}/bindings", [("status", "INACTIVE")])

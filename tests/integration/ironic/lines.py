@@ -18,9 +18,8 @@ def port_of(metal: Nodes) -> int:
 
 
 def client(port: int) -> IronicClient:
-    """Pages of two, so that there are several."""
     auth: Any = get_plugin_loader("none").load_from_options(endpoint=f"http://127.0.0.1:{port}")
-    return IronicClient(Adapter(session.Session(auth=auth), service_type="baremetal"), page=2)
+    return IronicClient(Adapter(session.Session(auth=auth), service_type="baremetal"))
 
 
 def provisions(proxy: FaultyProxy) -> int:

@@ -90,6 +90,58 @@ def test_only_the_partition_is_listed_on_every_page(metal: Nodes) -> None:
     assert set(named(owning(port, Partition()))) == {"a-1", "a-2", "a-3", "b-1"}
 
 
+def just_enrolled(metal: Nodes, *names: str) -> dict[str, str]:
+    """New nodes of group a that nobody has touched since, by name."""
+    node = {"driver": "fake-hardware", "conductor_group": "a", "resource_class": "gold"}
+    return {name: metal.ask("POST", "nodes", {**node, "name": name})["uuid"] for name in names}
+
+
+def test_nodes_that_go_while_they_are_listed_hide_no_others(metal: Nodes) -> None:
+    """Those after which the next page was to begin."""
+    passing = just_enrolled(metal, *(f"passing-{number}" for number in range(5)))
+    found, gone = set(), set()
+    for page in client(port_of(metal)).pages({"conductor_group": "a"}):
+        found |= {record.name for record in page}
+        if page and page[-1].name in passing:
+            gone.add(page[-1].name)
+            metal.ask("DELETE", f"nodes/{page[-1].uuid}")
+    assert len(gone) > 1
+    assert found == {"a-1", "a-2", "a-3", *passing}
+    for name in passing.keys() - gone:
+        metal.ask("DELETE", f"nodes/{passing[name]}")
+
+
+def test_reservations_that_go_while_they_are_listed_hide_no_others(metal: Nodes) -> None:
+    names = [f"passing-{number}" for number in range(5)]
+    wanted = {
+        metal.ask("POST", "allocations", {"name": name, "resource_class": "none"})["uuid"] for name in names
+    }
+    found, gone = [], set()
+    for record in client(port_of(metal)).reservations():
+        found.append(record.uuid)
+        if len(found) % 2 == 0:
+            gone.add(record.uuid)
+            metal.ask("DELETE", f"allocations/{record.uuid}")
+    assert len(gone) > 1
+    assert sorted(found) == sorted(wanted)
+    for uuid in wanted - gone:
+        metal.ask("DELETE", f"allocations/{uuid}")
+
+
+def test_a_change_is_seen_behind_nodes_that_never_changed(metal: Nodes) -> None:
+    """Sorted by the time of the last change, nodes without one fill the first page."""
+    driver = owning(port_of(metal), Partition("a"))
+    untouched = just_enrolled(metal, "untouched-1", "untouched-2", "untouched-3")
+    (changed,) = just_enrolled(metal, "changed").values()
+    metal.change(changed, resource_class="silver")
+    driver.look()
+    listed = driver.fleet.listed()
+    assert {"untouched-1", "untouched-2", "untouched-3"} <= {record.name for record in listed.values()}
+    assert listed[changed].resource_class == "silver"
+    for uuid in (changed, *untouched.values()):
+        metal.ask("DELETE", f"nodes/{uuid}")
+
+
 def test_between_two_listings_only_changes_are_asked_for(metal: Nodes, proxy: FaultyProxy) -> None:
     """Each kind of change that matters, made by somebody else, and nothing that did not change."""
     driver = owning(proxy.port, Partition("a"))

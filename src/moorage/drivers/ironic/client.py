@@ -40,6 +40,7 @@ RESERVATIONS = (1, 52)
 SORTED_DETAIL = (1, 43)
 """The version from which a listing tells all of its nodes, the time of their last change included."""
 PAGE = 1000
+"""What we ask for; Ironic may give less."""
 _TIMEOUT = 60.0
 _TRANSIENT = re.compile(r"is locked|state transition|Unable to establish connection", re.IGNORECASE)
 
@@ -94,10 +95,9 @@ _NODE = msgspec.json.Decoder(NodeRecord)
 
 
 class IronicClient:
-    def __init__(self, adapter: Adapter, timeout: float = _TIMEOUT, page: int = PAGE) -> None:
+    def __init__(self, adapter: Adapter, timeout: float = _TIMEOUT) -> None:
         self._adapter = adapter
         self._timeout = timeout
-        self._page = page
         self._version: Version | None = None
 
     def version(self) -> Version:
@@ -118,7 +118,7 @@ class IronicClient:
         The address of the next page that Ironic offers forgets the filters, so we make our own.
         """
         fields = ",".join(name for name, since in FIELDS.items() if since <= self.version())
-        query = {**filters, "fields": fields, "limit": str(self._page)}
+        query = {**filters, "fields": fields, "limit": str(PAGE)}
         return self._all("nodes", query, lambda answer: _PAGE.decode(answer).nodes)
 
     def newest_changes(self, limit: int) -> Iterator[list[Change]]:
@@ -190,7 +190,7 @@ class IronicClient:
 
     def reservations(self) -> Iterator[ReservationRecord]:
         """All of them, whoever made them."""
-        query = {"fields": ",".join(RESERVATION_FIELDS), "limit": str(self._page)}
+        query = {"fields": ",".join(RESERVATION_FIELDS), "limit": str(PAGE)}
         for page in self._all("allocations", query, lambda answer: _RESERVATIONS.decode(answer).allocations):
             yield from page
 
