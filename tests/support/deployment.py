@@ -89,11 +89,16 @@ class Part:
 
     def stall(self, seconds: float) -> None:
         """As on a machine that is suspended, or hopelessly busy."""
-        pids = self._running().pids()
-        for pid in pids:
-            os.kill(pid, signal.SIGSTOP)
+        self.freeze()
         time.sleep(seconds)
-        for pid in pids:
+        self.thaw()
+
+    def freeze(self) -> None:
+        for pid in self._running().pids():
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for pid in self._running().pids():
             os.kill(pid, signal.SIGCONT)
 
     @property

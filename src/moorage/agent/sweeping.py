@@ -76,13 +76,20 @@ class Sweeping:
             if self._driver.sweep(held):
                 SWEPT.labels("swept").inc()
                 LOG.warning("a machine was held for server %s, which is not there: swept", held.server_uuid)
+            else:
+                self._ask_again(held)
         except DriverClosedError:
             LOG.info("a machine that is held for server %s is swept after the next start", held.server_uuid)
         except DriverError as error:
             SWEPT.labels("failed").inc()
             LOG.warning("a machine that is held for server %s can't be swept: %s", held.server_uuid, error)
-            with self._lock:
-                self._due[held] = self._clock() + self._grace
+            self._ask_again(held)
         finally:
             with self._lock:
                 self._at_work.discard(held)
+
+    def _ask_again(self, held: Held) -> None:
+        """Unless it is gone: it may be another host's to sweep, or ours a little later."""
+        with self._lock:
+            if held in self._due:
+                self._due[held] = self._clock() + self._grace

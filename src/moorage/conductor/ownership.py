@@ -160,7 +160,8 @@ def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
 
 
 def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> Settlement:
-    """Pools with servers whose host is down: no peer knows of them, so that nobody bids for them.
+    """Pools whose host is down: no peer bids for them, but somebody has to look after the servers in them, or
+    after machines that are held through them for nobody.
 
     Each goes to that peer to which hashing gives it, as soon as that one is heard of.
     """
@@ -172,8 +173,11 @@ def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta)
     living = _living(connection, down_after)
     if heartbeat.host not in living or mates <= living:
         return settlement
+    doubtful = among(connection, nodes.c.uuid, sorted({one.node_uuid for one in heartbeat.doubts}))
     left = sa.select(nodes.c.uuid).where(
-        nodes.c.host.in_(sorted(mates - living)), nodes.c.hypervisor_type == POOL, _carries_server()
+        nodes.c.host.in_(sorted(mates - living)),
+        nodes.c.hypervisor_type == POOL,
+        _carries_server() | doubtful if heartbeat.doubts else _carries_server(),
     )
     found = list(connection.execute(left).scalars())
     if found:

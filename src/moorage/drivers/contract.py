@@ -210,10 +210,11 @@ class SharedNodes(Protocol):
         until it is said anew."""
 
     def held(self) -> set[Held]:
-        """What this host's machines are held for, in whatever state they are."""
+        """What machines are held for, in whatever state they are: this host's, and such as nobody may keep."""
 
     def sweep(self, held: Held) -> bool:
-        """Let go of a machine that is held for a server that is not there; False if there is nothing to do.
+        """Let go of a machine that is held for a server that is not there; False if there is nothing to do
+        here.
 
         What does not say itself that it is ours is left alone.
         """

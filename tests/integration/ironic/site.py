@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +25,6 @@ from tests.support.deployment import ADMIN, Deployment, Shape
 from tests.support.processes import wait_until
 from tests.support.profiles import Settings
 
-GROUPS = ("a", "b")
 HOSTS = {"a-1": "A", "a-2": "a", "b-1": "b"}
 """Each with the group that its configuration names: their case does not matter."""
 NODES = {"a": 4, "b": 2}
@@ -131,6 +130,22 @@ class Site:
         for node in nodes:
             wait_until(partial(free, node), "the node to be free", 60)
 
+    def wait_for_room(self) -> None:
+        """At least one machine is offered by some host that is up."""
+
+        def room() -> bool:
+            up = self.cloud.hosts_up()
+            listed = self.cloud.get("/v2.1/os-hypervisors/detail")["hypervisors"]
+            return any(self._offered(one["id"]) for one in listed if one["service"]["host"] in up)
+
+        wait_until(room, "a machine to be offered", 90)
+
+    def _offered(self, provider: str) -> int:
+        found = self.cloud.get_placement(f"/resource_providers/{provider}/inventories")["inventories"]
+        usages = self.cloud.get_placement(f"/resource_providers/{provider}/usages")["usages"]
+        unit = found.get("CUSTOM_GOLD", {"total": 0, "reserved": 0})
+        return int(unit["total"] - unit["reserved"] - usages.get("CUSTOM_GOLD", 0))
+
     def post(self, path: str, body: dict[str, Any], status: int) -> requests.Response:
         answer = requests.post(self.cloud.urls[0] + path, json=body, headers=ADMIN, timeout=30)
         assert answer.status_code == status, answer.text
@@ -138,18 +153,22 @@ class Site:
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[Site]:
-    """Raises `rabbitmq.Unavailable` without a broker."""
+def running(
+    directory: Path,
+    counts: Mapping[str, int] = NODES,
+    shaped: Callable[[Nodes], MetalShape] = lambda metal: MetalShape(ironic_url=metal.url),
+) -> Iterator[Site]:
+    """With so many nodes a group. Raises `rabbitmq.Unavailable` without a broker."""
     with rabbitmq.start() as broker, postgres.start() as database:
         metal_directory = directory / "ironic"
         metal_directory.mkdir()
-        with ironic.running(metal_directory, database, GROUPS, deploy_delay=1) as metal:
+        with ironic.running(metal_directory, database, tuple(counts), deploy_delay=1) as metal:
             wanted = [
-                (f"{group}-{number}", group) for group, count in NODES.items() for number in range(count)
+                (f"{group}-{number}", group) for group, count in counts.items() for number in range(count)
             ]
             with ThreadPoolExecutor(3) as pool:
                 list(pool.map(lambda node: metal.enrol(*node), wanted))
-            shape = MetalShape(ironic_url=metal.url)
+            shape = shaped(metal)
             cloud = Deployment(directory, database, broker, shape)
             site = Site(cloud, metal, shape)
             try:

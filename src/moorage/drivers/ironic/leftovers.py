@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 from moorage.drivers.contract import Held
 from moorage.drivers.ironic import mark as marks
@@ -55,12 +55,9 @@ def held(records: Iterable[NodeRecord], last: LastMarks) -> set[Held]:
 
 
 def held_through(
-    records: Iterable[NodeRecord],
-    reservations: Iterable[Reservation],
-    pools: Collection[str],
-    last: LastMarks,
+    records: Iterable[NodeRecord], reservations: Iterable[Reservation], last: LastMarks
 ) -> set[Held]:
-    """By reservations of these pools, and by nodes that have a mark of these and no reservation."""
+    """By reservations, and by nodes that have a mark of ours and no reservation, whoever keeps the pools."""
     reserved = list(reservations)
     machines = {one.node_uuid for one in reserved}
     doubtful = [
@@ -72,6 +69,5 @@ def held_through(
     strays = {
         Held(mark.server_uuid, mark.home if instances[uuid] else uuid)
         for uuid, mark in last.of(doubtful).items()
-        if mark.home in pools
     }
-    return strays | {Held(one.server_uuid, one.pool_uuid) for one in reserved if one.pool_uuid in pools}
+    return strays | {Held(one.server_uuid, one.pool_uuid) for one in reserved}

@@ -187,16 +187,18 @@ class ReservingDriver:
         self._machines.give_way(server_uuid)
 
     def held(self) -> set[Held]:
-        records, reserved = self._machines.fleet.listed().values(), self._reservations.all()
-        return leftovers.held_through(records, reserved, self._reservations.keeping.all(), self._last_marks)
+        """Also through pools of others: one whose host is down has to get another keeper for it."""
+        records = self._machines.fleet.listed().values()
+        return leftovers.held_through(records, self._reservations.all(), self._last_marks)
 
     def sweep(self, held: Held) -> bool:
         with self._calls.begin(held.server_uuid, "sweep") as call:
             found = self._reserver.settled(call, held.server_uuid)
             if found is not None and self._is_ours(found, held.node_uuid):
-                self._reserver.require(call, held.node_uuid)
-                self._remove(call, found)
-                return True
+                keeps = self._reserver.keeps(call, held.node_uuid)
+                if keeps:
+                    self._remove(call, found)
+                return keeps
             return self._sweep_unreserved(call, held)
 
     def _sweep_unreserved(self, call: Call, held: Held) -> bool:

@@ -132,4 +132,4 @@ def test_a_listing_does_not_undo_what_was_seen_since_it_began() -> None:
     assert known.machines() == {new.node_uuid}
     known.keeping.keep(set())
     assert known.machines() == set()
-    assert not known.keeps(pool.uuid_of("host"), 0)
+    assert not known.keeping.has(pool.uuid_of("host"), 0)
