@@ -6,6 +6,7 @@ The program is Debian's; where it is missing and we are root, it is installed, b
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import shutil
 import signal
@@ -174,8 +175,14 @@ def _end(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
 
 
 def _install() -> None:
-    if PROGRAM.exists():
-        return
+    """One at a time: the system's package manager turns a second one away."""
+    with (Path(tempfile.gettempdir()) / f"moorage-rabbitmq-{os.geteuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not PROGRAM.exists():
+            _fetch()
+
+
+def _fetch() -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise Unavailable("RabbitMQ is missing: install the package rabbitmq-server")
     with _services_stay_off():
