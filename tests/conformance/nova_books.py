@@ -8,7 +8,7 @@ from typing import Any
 import requests
 
 VERSION = "1.39"
-_UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
+UUID = re.compile(r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}")
 Books = dict[str, Any]
 
 
@@ -69,4 +69,4 @@ class Auditor:
     def in_words(self, text: str) -> str:
         """What a command printed, with names in it."""
         known = {**self.names, **{uuid: name for name, uuid in self.providers().items()}}
-        return _UUID.sub(lambda found: known.get(found.group(), found.group()), text)
+        return UUID.sub(lambda found: known.get(found.group(), found.group()), text)

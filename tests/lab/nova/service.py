@@ -21,7 +21,7 @@ from tests.lab.openstack.service import OpenStack
 from tests.lab.wsgi import serve
 from tests.support import rabbitmq
 from tests.support.postgres import Postgres
-from tests.support.processes import Service, free_port, start_service, wait_until
+from tests.support.processes import NotReadyError, Service, free_port, start_service, wait_until
 from tests.support.profiles import ini
 
 MICROVERSION = "2.96"
@@ -91,7 +91,10 @@ def running(
         address = {"compute_endpoint_override": f"http://127.0.0.1:{port}/v2.1"}
         connection = lab.connect(lab.keystone.admin, compute_default_microversion=MICROVERSION, **address)
         nova = Nova(directory, connection, computes)
-        wait_until(partial(_ready, nova, len(hosts)), "Nova's hosts", PATIENCE)
+        try:
+            wait_until(partial(_ready, nova, len(hosts)), "Nova's hosts", PATIENCE)
+        except NotReadyError as error:
+            raise NotReadyError(f"{error}\n{nova.logs()}") from None
         found = nova.manage("cell_v2", "discover_hosts")
         assert found.returncode == 0, found.stderr
         yield nova
