@@ -47,16 +47,20 @@ class Authorizer:
             raise HttpError(403, f"Policy does not allow {rule} to be performed.")
 
     def allows(self, rule: str, caller: Caller, target: Target) -> bool:
-        now = time.monotonic()
-        if now > self._forget_at or len(self._remembered) > 10_000:
-            self._remembered, self._reaches = {}, {}
-            self._forget_at = now + _REMEMBER_SECONDS
+        if time.monotonic() > self._forget_at or len(self._remembered) > 10_000:
+            self._forget()
         reached = self._reaches.get(rule)
         if reached is None:
             reached = self._reaches[rule] = reach.of(rule, self._enforcer.rules)
-        if reached.only_opens and self._recall(reached, rule, caller, _NOBODYS):
-            return True
-        return self._recall(reached, rule, caller, target)
+        passes = reached.only_opens and self._recall(reached, rule, caller, _NOBODYS)
+        passes = passes or self._recall(reached, rule, caller, target)
+        if self._reaches.get(rule) is not reached:  # the rules changed just now, and with them what counts
+            return self._ask(rule, caller, target)
+        return passes
+
+    def _forget(self) -> None:
+        self._remembered, self._reaches = {}, {}
+        self._forget_at = time.monotonic() + _REMEMBER_SECONDS
 
     def _recall(self, reached: Reach, rule: str, caller: Caller, target: Target) -> bool:
         """One answer for all targets that this rule can't tell apart: a list has servers of many owners."""
@@ -66,7 +70,11 @@ class Authorizer:
             key = (rule, caller, *((name, target.get(name, _ABSENT)) for name in reached.fields))
         known = self._remembered.get(key)
         if known is None:
-            known = self._remembered[key] = self._ask(rule, caller, target)
+            known = self._ask(rule, caller, target)
+            if reach.of(rule, self._enforcer.rules) == reached:
+                self._remembered[key] = known
+            else:
+                self._forget()
         return known
 
     def _ask(self, rule: str, caller: Caller, target: Target) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.compute import extra_specs, flavors
-from moorage.compute.api.flavors import visible_to
+from moorage.compute.api.flavors import changing, visible_to
 from moorage.compute.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
@@ -34,9 +34,7 @@ def show(service: ComputeService, call: Call) -> Reply:
 def create(service: ComputeService, call: Call) -> Reply:
     """Add extra specs to a flavor, or change them."""
     specs = _checked(call, call.json()["extra_specs"])
-    service.database.transact(
-        lambda connection: flavors.add_specs(connection, call.params["flavor_id"], specs)
-    )
+    _add(service, call, specs)
     return Reply(body={"extra_specs": specs})
 
 
@@ -45,18 +43,23 @@ def update(service: ComputeService, call: Call) -> Reply:
     specs = _checked(call, call.json())
     if call.params["key"] not in specs:
         raise HttpError(400, "Request body and URI mismatch")
-    service.database.transact(
-        lambda connection: flavors.add_specs(connection, call.params["flavor_id"], specs)
-    )
+    _add(service, call, specs)
     return Reply(body=specs)
 
 
 def delete(service: ComputeService, call: Call) -> Reply:
     """Take an extra spec from a flavor."""
+    key = call.params["key"]
     service.database.transact(
-        lambda connection: flavors.remove_spec(connection, call.params["flavor_id"], call.params["key"])
+        changing(call, lambda connection, flavorid: flavors.remove_spec(connection, flavorid, key))
     )
     return empty(200)
+
+
+def _add(service: ComputeService, call: Call, specs: dict[str, str]) -> None:
+    service.database.transact(
+        changing(call, lambda connection, flavorid: flavors.add_specs(connection, flavorid, specs))
+    )
 
 
 def _checked(call: Call, asked: dict[str, Any]) -> dict[str, str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlalchemy.engine import Connection
 
 from moorage.compute import flavors
 from moorage.compute.api import links
@@ -15,6 +18,7 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
 
+T = TypeVar("T")
 SEES_SPECS = f"{RULE}os-flavor-extra-specs:index"
 _EVERY_KIND = {"none"}
 _YES = {"1", "t", "true", "on", "y", "yes"}
@@ -57,6 +61,18 @@ def _list(service: ComputeService, call: Call, collection: str, view: Any) -> Re
 def visible_to(call: Call) -> str | None:
     """The project that must be allowed to use a private flavor; None for who sees all."""
     return None if is_admin(call) else call.caller.project_id or ""
+
+
+def changing(call: Call, change: Callable[[Connection, str], T]) -> Callable[[Connection], T]:
+    """Of the flavor that the path names; whatever a policy opens, what one can't see is not there."""
+    flavorid, project_id = call.params["flavor_id"], visible_to(call)
+
+    def work(connection: Connection) -> T:
+        if project_id is not None:
+            flavors.find(connection, flavorid, visible_to=project_id)
+        return change(connection, flavorid)
+
+    return work
 
 
 def _which(asked: str | None) -> bool | None:
@@ -123,14 +139,15 @@ def _factor(asked: dict[str, Any]) -> float:
 def update(service: ComputeService, call: Call) -> Reply:
     """Describe a flavor in other words."""
     description = call.json()["flavor"]["description"]
-    flavorid = call.params["flavor_id"]
-    flavor = service.database.transact(lambda connection: flavors.describe(connection, flavorid, description))
-    return _answer(call, flavor)
+    describe = changing(
+        call, lambda connection, flavorid: flavors.describe(connection, flavorid, description)
+    )
+    return _answer(call, service.database.transact(describe))
 
 
 def delete(service: ComputeService, call: Call) -> Reply:
     """Delete a flavor; servers keep what they were booted with."""
-    service.database.transact(lambda connection: flavors.delete(connection, call.params["flavor_id"]))
+    service.database.transact(changing(call, flavors.delete))
     return empty(202)
 
 
