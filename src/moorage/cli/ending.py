@@ -1,7 +1,7 @@
-"""How a process ends: politely if it can, by force when its grace period is over, and not because of a SIGHUP.
+"""How a process ends: politely if it can, by force when its grace period is over; SIGHUP ends none.
 
-A signal handler of Python's runs in the main thread, when that gets to it, and the main thread may be deep in a
-call that does not come back. So signals are written to a pipe, which a thread of its own reads.
+A signal handler of Python's runs in the main thread, when that gets to it, and that may be deep in a call.
+So signals are written to a pipe, which a thread of its own reads.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Ending:
         self._writes.setblocking(False)
 
     def listen(self, *, handle: bool = True) -> None:
-        """Called in the main thread. Without `handle`, somebody else's handlers stay, and we only keep time."""
+        """Called in the main thread. Without `handle`, others have handlers, and we only keep time."""
         if handle:
             for number in (*_LAST, signal.SIGHUP):
                 signal.signal(number, lambda _number, _frame: None)
