@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,20 +17,34 @@ class Unavailable(Exception):
 
 
 def install(package: str, program: Path) -> None:
-    if program.exists():
-        return
+    """One at a time: the system's package manager turns a second one away."""
+    with (Path(tempfile.gettempdir()) / f"moorage-debian-{os.geteuid()}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not program.exists():
+            _fetch(package, program)
+
+
+def _fetch(package: str, program: Path) -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise Unavailable(f"{program.name} is missing: install the package {package}")
     with _services_stay_off():
-        run = subprocess.run(
-            ["apt-get", "install", "-y", "-q", "--no-install-recommends", package],
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        told = _apt_get("install", "-y", "--no-install-recommends", package)
+        if not program.exists():  # a new machine knows no packages, or only old ones
+            _apt_get("update")
+            told = _apt_get("install", "-y", "--no-install-recommends", package)
     if not program.exists():
-        raise Unavailable(f"{package} can't be installed: {(run.stdout + run.stderr)[-500:]}")
+        raise Unavailable(f"{package} can't be installed: {told[-500:]}")
+
+
+def _apt_get(*words: str) -> str:
+    run = subprocess.run(
+        ["apt-get", "-q", *words],
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return run.stdout + run.stderr
 
 
 @contextmanager
