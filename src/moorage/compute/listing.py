@@ -18,6 +18,7 @@ from sqlalchemy.engine import Connection
 from moorage.compute.errors import ComputeError
 from moorage.compute.server import COLUMNS, Server, from_row
 from moorage.compute.server_errors import MarkerNotFound
+from moorage.db.order import by_character
 from moorage.db.tables.compute import servers
 
 Condition = sa.ColumnElement[bool]
@@ -237,7 +238,7 @@ Key = tuple[sa.ColumnElement[Any], bool]
 
 def _sort_keys(order: list[Order]) -> list[Key]:
     """Every order ends in the id, so that it is total; nothing is NULL, so that a page can begin anywhere."""
-    keys = [(_without_null(SORTABLE[one.key]), one.descending) for one in order]
+    keys = [(by_character(_without_null(SORTABLE[one.key])), one.descending) for one in order]
     last = order[-1].descending if order else True
     return [*keys, (servers.c.id, last)]
 
