@@ -124,7 +124,7 @@ class Postgres:
         return self.database_url(name)
 
     def create_kinder_database(self, name: str) -> str:
-        """For OpenStack's services: oslo.db does not try again what a repeatable read makes PostgreSQL refuse."""
+        """For OpenStack's services: oslo.db does not try again what fails because of a repeatable read."""
         url = self.create_database(name)
         self.execute(
             sql.SQL("ALTER DATABASE {} SET default_transaction_isolation = 'read committed'").format(
