@@ -20,15 +20,22 @@ def install(package: str, program: Path) -> None:
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         raise Unavailable(f"{program.name} is missing: install the package {package}")
     with _services_stay_off():
-        run = subprocess.run(
-            ["apt-get", "install", "-y", "-q", "--no-install-recommends", package],
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        said = _apt("install", "--no-install-recommends", package)
+        if not program.exists():  # a fresh machine does not know yet what there is
+            said = _apt("update") + _apt("install", "--no-install-recommends", package)
     if not program.exists():
-        raise Unavailable(f"{package} can't be installed: {(run.stdout + run.stderr)[-500:]}")
+        raise Unavailable(f"{package} can't be installed: {said[-500:]}")
+
+
+def _apt(*command: str) -> str:
+    run = subprocess.run(
+        ["apt-get", "-y", "-q", *command],
+        env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return run.stdout + run.stderr
 
 
 @contextmanager
