@@ -20,7 +20,7 @@ Row = tuple[Any, ...]
 def start(directory: Path, server: Postgres, database: str, nodes: list[Node], workers: int) -> Service:
     """The reference's best set-up that we know of: uWSGI, kept-alive connections, statistics up to date."""
     directory.mkdir(parents=True)
-    url = server.create_database(database)
+    url = server.create_kinder_database(database)
     reference.configure(directory, url)
     reference.sync_database(directory)
     service = reference.start(directory, workers=workers)  # writes the standard classes and traits

@@ -76,8 +76,8 @@ def clouds_yaml(endpoints: Endpoints, credentials: Credentials | None) -> str:
 def write_private(path: Path, text: str) -> None:
     """Write a file that nobody else may read, and that is never half-written."""
     unfinished = path.with_name(path.name + ".new")
-    private.tighten(unfinished)
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    os.fchmod(descriptor, 0o600)
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
     unfinished.replace(path)

@@ -127,9 +127,8 @@ class Embedded:
 
 def _claim(data: Path) -> TextIO:
     """A directory has one process: two would share a ledger that each believes to be its own."""
-    path = data / "lock"
-    private.tighten(path)
-    claimed = os.fdopen(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600), "w")
+    claimed = os.fdopen(os.open(data / "lock", os.O_CREAT | os.O_WRONLY, 0o600), "w")
+    os.fchmod(claimed.fileno(), 0o600)
     try:
         fcntl.flock(claimed, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

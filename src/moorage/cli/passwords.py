@@ -42,14 +42,20 @@ def set_password(
     if not user or ":" in user or user.startswith("#") or not user.isprintable():
         raise CommandError("a user's name has no colon in it, and does not begin with #")
     path = file or Path(settings.read(context.obj).auth.basic_auth_file)
-    users = read_password_file(path) if path.exists() else {}
+    lines = _lines(path)
     password = sys.stdin.readline().rstrip("\n") if stdin else _asked(user)
     if not password:
         raise CommandError("an empty password is refused")
-    added = user not in users
-    users[user] = hash_password(password).encode()
-    _write(path, "".join(f"{name}:{stored.decode()}\n" for name, stored in users.items()))
-    typer.echo(f"{path}: {user} {'added' if added else 'has another password'}")
+    others = [line for line in lines if not line.startswith(f"{user}:")]
+    _write(path, "\n".join([*others, f"{user}:{hash_password(password)}", ""]))
+    typer.echo(f"{path}: {user} {'added' if len(others) == len(lines) else 'has another password'}")
+
+
+def _lines(path: Path) -> list[str]:
+    if not path.exists():
+        return []
+    read_password_file(path)  # refuses one that makes no sense
+    return path.read_text().splitlines()
 
 
 def _asked(user: str) -> str:

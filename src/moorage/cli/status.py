@@ -15,6 +15,7 @@ from moorage.cli import settings
 from moorage.conductor.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
+from moorage.db.order import by_character
 from moorage.db.tables.compute import services
 from moorage.network import probe as network_probe
 from moorage.placement.client.connect import is_configured
@@ -147,7 +148,7 @@ def _older_agents(connected: Engine, needed: AgentVersion, down_after: int) -> l
         services.c.seen_at > utcnow() - timedelta(seconds=down_after),
     )
     with connected.connect() as connection:
-        return list(connection.execute(query.order_by(services.c.host)).scalars())
+        return list(connection.execute(query.order_by(by_character(services.c.host))).scalars())
 
 
 def _dotted(version: Version) -> str:

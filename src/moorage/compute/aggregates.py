@@ -16,6 +16,7 @@ from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db import lock, revisions
 from moorage.db.among import among
+from moorage.db.order import by_character
 from moorage.db.tables.aggregates import aggregate_hosts, aggregates, deleted_aggregates
 from moorage.db.tables.compute import servers
 
@@ -83,7 +84,7 @@ def _read(connection: Connection, query: sa.Select[Any]) -> list[Aggregate]:
     members = (
         sa.select(aggregate_hosts.c.aggregate_id, aggregate_hosts.c.host)
         .where(among(connection, aggregate_hosts.c.aggregate_id, list(hosts)))
-        .order_by(aggregate_hosts.c.host)
+        .order_by(by_character(aggregate_hosts.c.host))
     )
     for aggregate_id, host in connection.execute(members) if rows else ():
         hosts[aggregate_id].append(host)

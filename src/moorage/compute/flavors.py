@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.core import uuids
 from moorage.db import revisions
+from moorage.db.order import by_character
 from moorage.db.tables.compute import flavor_projects, flavors
 
 SUBJECT = "flavors"
@@ -116,7 +117,7 @@ def listed(connection: Connection, wanted: Listing) -> list[Flavor]:
         query = query.where(usable | _usable_by(wanted.project_id) if wanted.project_id else usable)
     elif wanted.is_public is not None:
         query = query.where(~flavors.c.is_public)
-    column = SORTABLE[wanted.sort_key]
+    column = by_character(SORTABLE[wanted.sort_key])
     order = (column.desc(), flavors.c.id.desc()) if wanted.descending else (column.asc(), flavors.c.id.asc())
     found = [Flavor(*row) for row in connection.execute(query.order_by(*order))]
     if wanted.marker is not None:
@@ -198,7 +199,7 @@ def _save_specs(connection: Connection, flavor: Flavor, specs: dict[str, str]) -
 def projects(connection: Connection, flavor: Flavor) -> list[str]:
     """Who may use a private flavor."""
     query = sa.select(flavor_projects.c.project_id).where(flavor_projects.c.flavor_id == flavor.id)
-    return list(connection.execute(query.order_by(flavor_projects.c.project_id)).scalars())
+    return list(connection.execute(query.order_by(by_character(flavor_projects.c.project_id))).scalars())
 
 
 def allow(connection: Connection, flavor: Flavor, project_id: str) -> None:

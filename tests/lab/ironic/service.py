@@ -33,7 +33,7 @@ def running(
     """A new, empty Ironic; what is yielded enrols nodes in it and asks about them."""
     programs, port = IRONIC.bin(), free_port()
     with ExitStack() as stack:
-        url = database.create_database("ironic").replace("+psycopg:", "+psycopg2:")
+        url = database.create_kinder_database("ironic").replace("+psycopg:", "+psycopg2:")
         config = directory / "ironic.conf"
         config.write_text(ini(settings.common(directory, url, port, deploy_delay)))
         subprocess.run(

@@ -123,7 +123,7 @@ def _neutron(
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/neutron/api-paste.ini", directory / "neutron-paste.ini")
     shutil.copy(HERE / "simulated_hosts.py", directory)
-    url = database.create_database("neutron").replace("+psycopg:", "+psycopg2:")
+    url = database.create_kinder_database("neutron").replace("+psycopg:", "+psycopg2:")
     (directory / "neutron.conf").write_text(ini(settings.neutron(directory, url, keystone, person)))
     _run(programs / "python", HERE / "neutron_schema.py", url)
     return _serve_neutron(directory, ports)

@@ -7,6 +7,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.db.order import by_character
 from moorage.db.tables.placement import provider_aggregates
 from moorage.placement import feed
 from moorage.placement.store import providers
@@ -18,7 +19,7 @@ def of_provider(connection: Connection, provider_id: int) -> list[str]:
     query = (
         sa.select(table.c.aggregate_uuid)
         .where(table.c.provider_id == provider_id)
-        .order_by(table.c.aggregate_uuid)
+        .order_by(by_character(table.c.aggregate_uuid))
     )
     return list(connection.execute(query).scalars())
 

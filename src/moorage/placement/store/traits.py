@@ -7,6 +7,7 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.db.order import by_character
 from moorage.db.tables.placement import provider_traits, traits
 from moorage.placement.store import providers
 from moorage.placement.store.names import Name
@@ -18,7 +19,7 @@ def of_provider(connection: Connection, provider_id: int) -> list[Name]:
         sa.select(traits.c.id, traits.c.name, traits.c.created_at)
         .join_from(provider_traits, traits, provider_traits.c.trait_id == traits.c.id)
         .where(provider_traits.c.provider_id == provider_id)
-        .order_by(traits.c.name)
+        .order_by(by_character(traits.c.name))
     )
     return [Name(*row) for row in connection.execute(query)]
 

@@ -188,6 +188,20 @@ def test_order(fleet: Cloud) -> None:
     assert "sort direction" in fleet.alice.refused(400, "GET", "/servers?sort_dir=up")
 
 
+def test_names_are_sorted_alike_on_every_database(cloud: Cloud) -> None:
+    """By the numbers of their characters, whatever a PostgreSQL's own idea is; and so are pages."""
+    given = ["b-1", "a", "Z", "b2", "1", "b", "10", "A"]
+    for name in given:
+        cloud.alice.booted(name=name)
+    assert names(cloud.alice, "sort_key=display_name&sort_dir=asc") == sorted(given)
+    found: list[str] = []
+    marker = ""
+    while page := cloud.alice.get(f"/servers?sort_key=display_name&sort_dir=desc&limit=3{marker}")["servers"]:
+        found += [server["name"] for server in page]
+        marker = f"&marker={page[-1]['id']}"
+    assert found == sorted(given, reverse=True)
+
+
 @pytest.mark.parametrize(
     "order",
     [
