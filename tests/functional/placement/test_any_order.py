@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from moorage.placement.store.inventories import Inventory
 from tests.functional.placement.changing_fleet import CLASSES, RACKS, SEARCHES, TRAITS, ChangingFleet
 
-EXAMPLES = int(os.environ.get("ANY_ORDER_EXAMPLES", "25"))
+EXAMPLES = int(os.environ.get("ANY_ORDER_EXAMPLES", "15"))
 READERS = 2
 
 number = st.integers(0, 99)
