@@ -272,7 +272,9 @@ class Deployment:
         return {service["host"] for service in services if service["state"] == "up"}
 
     def providers(self) -> list[str]:
-        return [one["uuid"] for one in self.get_placement("/resource_providers")["resource_providers"]]
+        """The roots: neighbours may put children below."""
+        listed = self.get_placement("/resource_providers")["resource_providers"]
+        return [one["uuid"] for one in listed if one["parent_provider_uuid"] is None]
 
     def kept_by(self, host: str) -> list[FakeServer]:
         """What the host's driver has, in its own file: the truth about what runs."""

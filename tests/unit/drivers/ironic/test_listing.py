@@ -10,6 +10,7 @@ import pytest
 from keystoneauth1 import session
 from keystoneauth1.adapter import Adapter
 
+from moorage.core.paging import MarkerGoneError
 from moorage.drivers.ironic.client import Change, IronicClient, Version
 from moorage.drivers.ironic.fleet import Fleet
 from moorage.drivers.ironic.listing import Listing
@@ -45,7 +46,10 @@ class Nodes(IronicClient):
         unset = datetime.max.replace(tzinfo=UTC)  # PostgreSQL sorts them so
         found = sorted(self.nodes.values(), key=lambda node: node[1] or unset, reverse=True)
         for start in range(0, len(found), limit):
-            yield [Change(*node) for node in found[start : start + limit]]
+            page = found[start : start + limit]
+            yield [Change(*node) for node in page]
+            if page[-1][1] is None:
+                raise MarkerGoneError(page[-1][0].uuid)
 
 
 @pytest.fixture
@@ -109,7 +113,9 @@ def test_a_node_that_left_the_partition_is_not_listed_any_more(ironic: Nodes) ->
     assert fleet.owned()["b"].conductor_group == "other", "it stays known as long as it is ours"
 
 
-@pytest.mark.parametrize("why", ["another partition", "always", "old", "many", "no times", "due"])
+@pytest.mark.parametrize(
+    "why", ["another partition", "always", "old", "many", "untouched", "no times", "due"]
+)
 def test_everything_is_listed_where_changes_would_not_do(ironic: Nodes, why: str) -> None:
     if why == "old":
         ironic.newest_version = (1, 42)
@@ -120,6 +126,9 @@ def test_everything_is_listed_where_changes_would_not_do(ironic: Nodes, why: str
     if why == "many":
         for number in range(2_100):
             ironic.put(f"new-{number}", LONG_AGO + timedelta(hours=2))
+    if why == "untouched":
+        for number in range(100):
+            ironic.put(f"new-{number}", None)
     assert looked(ironic, listing, Partition("g" if why == "another partition" else "")) == EVERYTHING
 
 
