@@ -12,7 +12,6 @@ from moorage.drivers.ironic.mark import Mark
 from moorage.drivers.ironic.record import DEPLOYED_STATES, NodeRecord
 from moorage.drivers.ironic.reservation import Reservation
 
-
 _MOST_LOOKS = 200
 """Nodes that are asked about at one pass: there may be many that are none of ours."""
 
