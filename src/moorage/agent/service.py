@@ -85,7 +85,6 @@ class AgentSettings:
             inventory_interval=options.inventory_interval,
             full_report_interval=options.full_report_interval,
             remember_seconds=options.remember_seconds,
-            sweep_grace=conf.ironic.sweep_grace,
             threads=options.threads,
             ratios={
                 resource_class: options[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -71,7 +72,7 @@ def run(
     placement = connect(conf)
     chosen = agent_driver.choose(conf, directory, placement)
     service = AgentService(
-        AgentSettings.from_conf(conf),
+        replace(AgentSettings.from_conf(conf), sweep_grace=conf.ironic.sweep_grace),
         chosen.driver,
         MessagingAgentSide(conf),
         placement,

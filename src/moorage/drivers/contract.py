@@ -210,7 +210,7 @@ class SharedNodes(Protocol):
         until it is said anew."""
 
     def held(self) -> set[Held]:
-        """What machines are held for, in whatever state they are: this host's, and such as nobody may keep."""
+        """What machines are held for, in whatever state: this host's, and such as nobody may keep."""
 
     def sweep(self, held: Held) -> bool:
         """Let go of a machine that is held for a server that is not there; False if there is nothing to do

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from moorage.bus.contract import DISCARD, OWN, Bid, NodeFacts, Sighting, Task
+from moorage.bus.contract import DISCARD, OWN, Bid, Doubt, NodeFacts, Sighting, Task
+from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.database import Database
@@ -23,10 +24,12 @@ TERMS = {"key": "a", "shard": "", "peers": [], "selection": "reservation"}
 class Pools(Control):
     """Hosts of one partition, each with its pool."""
 
-    def say(self, host: str, *, wants: bool = True, **facts: Any) -> list[tuple[str, Task]]:
+    def say(
+        self, host: str, *, wants: bool = True, doubts: Sequence[Doubt] = (), **facts: Any
+    ) -> list[tuple[str, Task]]:
         uuid = pool.uuid_of(host)
         bid = Bid(wanted=[NodeFacts(uuid, host, pool.HYPERVISOR_TYPE)]) if wants else None
-        return self.beat(host, {"partition": TERMS, **facts}, bid=bid)
+        return self.beat(host, {"partition": TERMS, **facts}, bid=bid, doubts=list(doubts))
 
     def owner(self, host: str) -> str:
         query = sa.select(nodes.c.host).where(nodes.c.uuid == pool.uuid_of(host))
@@ -82,6 +85,16 @@ def test_a_pool_without_servers_stays(control: Pools) -> None:
     control.die("host")
     control.say("peer", wants=False)
     assert control.owner("host") == "host"
+
+
+def test_a_pool_through_which_a_machine_is_held_for_nobody_goes_to_a_peer_that_asks(control: Pools) -> None:
+    uuid, doubt = pool.uuid_of("host"), Doubt(uuids.generate(), pool.uuid_of("host"))
+    control.say("peer", wants=False, doubts=[doubt])
+    assert control.owner("host") == "host", "it lives, and looks after it itself"
+    control.die("host")
+    said = control.say("peer", wants=False, doubts=[doubt])
+    assert told(said, "peer")["granted"] == {uuid: 2}
+    assert control.owner("host") == "peer"
 
 
 @pytest.mark.parametrize(

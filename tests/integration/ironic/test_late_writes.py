@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Iterator
 
 import msgspec
 import pytest
 
-from moorage.drivers.contract import RUNNING, DriverError
+from moorage.drivers.contract import RUNNING, DriverError, NotOursError
 from tests.integration.ironic.late import (
     MODES,
+    SETTINGS,
     Driver,
     at_work,
     empty,
@@ -274,4 +277,28 @@ def test_an_operators_protection_is_respected(metal: Nodes, node: str) -> None:
     assert metal.show(node)["provision_state"] == "active"
     metal.change(node, protected=False)
     driver.destroy(server.uuid, node)
+    wait_until_free(metal, node)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_who_does_not_know_any_more_what_it_owns_changes_nothing(
+    metal: Nodes, proxy: FaultyProxy, node: str, mode: str
+) -> None:
+    """As after a stop, until it is told."""
+    driver = keeper(mode, proxy.port, dataclasses.replace(SETTINGS, ownership_patience=0.1))
+    server, other = spec(metal, mode, node, "here"), spec(metal, mode, node, "not here")
+    driver.spawn(server)
+    changes = sum(method != "GET" for method, _ in proxy.requests)
+    driver.trust(0.0)
+    for call in (
+        lambda: driver.spawn(other),
+        lambda: driver.rebuild(rebuilt(server, "here", "2")),
+        lambda: driver.reboot(server.uuid, server.node_uuid, hard=True),
+        lambda: driver.destroy(server.uuid, server.node_uuid),
+    ):
+        with pytest.raises(NotOursError):
+            call()
+    assert sum(method != "GET" for method, _ in proxy.requests) == changes
+    driver.trust(math.inf)
+    driver.destroy(server.uuid, server.node_uuid)
     wait_until_free(metal, node)

@@ -45,7 +45,7 @@ class _Finishing:
         self._client = client
         self._writer = writer
         self._progress = progress
-        self._protects = client.version() >= PROTECTION
+        self._may_protect = True
 
     def _note(self, record: NodeRecord) -> None:
         self._progress(_PROGRESS.get(record.state, 50))
@@ -54,7 +54,7 @@ class _Finishing:
         """Deployed, and protected from orders that come late."""
         if not _is_deployed(record):
             return False
-        if record.protected or not self._protects:
+        if record.protected or not self._may_protect or self._client.version() < PROTECTION:
             return True
         try:
             self._writer.protect(self._mark)
@@ -62,7 +62,7 @@ class _Finishing:
             if error.status != 403:
                 raise
             LOG.warning("node %s stays unprotected, this account may not protect it: %s", record.uuid, error)
-            self._protects = False
+            self._may_protect = False
         return False
 
 

@@ -165,9 +165,9 @@ class IronicDriver:
         self.give_way(server_uuid)
         with self._calls.begin(server_uuid, "destroy") as call:
             found = self._node_with(call, server_uuid)
-            if found is None or not self._owns(call, found):
-                return
-            self._remove(call, server_uuid, found)
+            if found is not None and not self.fleet.keeping.has_lost(found):
+                self._require(call, found)
+                self._remove(call, server_uuid, found)
 
     def give_way(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.DESTROYED)

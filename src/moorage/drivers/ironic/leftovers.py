@@ -12,6 +12,9 @@ from moorage.drivers.ironic.mark import Mark
 from moorage.drivers.ironic.record import DEPLOYED_STATES, NodeRecord
 from moorage.drivers.ironic.reservation import Reservation
 
+_MOST_LOOKS = 200
+"""Nodes that are asked about at one pass: there may be many that are none of ours."""
+
 
 class LastMarks:
     """The marks of nodes that a listing leaves in doubt: each is looked at once, until it changes."""
@@ -22,13 +25,14 @@ class LastMarks:
 
     def of(self, records: Iterable[NodeRecord]) -> dict[str, Mark]:
         """By node."""
-        known = {}
+        known, looks = {}, 0
         for record in records:
             listed = record.as_listed()
             before = self._known.get(record.uuid)
             if before is not None and before[0] == listed:
                 known[record.uuid] = before
-            else:
+            elif looks < _MOST_LOOKS:
+                looks += 1
                 with contextlib.suppress(IronicError):  # it is asked again next time
                     known[record.uuid] = (listed, self._look(record))
         self._known = known

@@ -177,9 +177,11 @@ class ReservingDriver:
         self.give_way(server_uuid)
         with self._calls.begin(server_uuid, "destroy") as call:
             found = self._reserver.settled(call, server_uuid)
+            read = None if found is None else reservation.read(found)
             if found is None:
                 self._reservations.drop(server_uuid)
-            elif self._is_kept(call, found):
+            elif read is not None and not self._reservations.keeping.has_lost(read.pool_uuid):
+                self._reserver.require(call, read.pool_uuid)
                 self._remove(call, found)
 
     def give_way(self, server_uuid: str) -> None:
