@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -95,14 +96,14 @@ def running(
             wait_until(partial(_ready, nova, len(hosts)), "Nova's hosts", PATIENCE)
         except NotReadyError as error:
             raise NotReadyError(f"{error}\n{nova.logs()}") from None
-        found = nova.manage("cell_v2", "discover_hosts")
-        assert found.returncode == 0, found.stderr
         yield nova
 
 
 def _ready(nova: Nova, hosts: int) -> bool:
+    """Hosts are listed once the scheduler has found which cell they are in."""
+    time.sleep(0.3)
     services = [service for service in nova.api.services() if service.state == "up"]
-    return len(services) == hosts + 2
+    return len(services) == hosts + 2 and len(list(nova.api.hypervisors())) == hosts
 
 
 def _serve_api(directory: Path, port: int) -> Service:

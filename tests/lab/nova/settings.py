@@ -36,7 +36,7 @@ def nova(directory: Path, bus: str, placement: str, keystone: Keystone, person: 
         "quota": {"instances": "-1", "cores": "-1", "ram": "-1"},
         "wsgi": {"api_paste_config": str(directory / "api-paste.ini")},
         "conductor": {"workers": "1"},
-        "scheduler": {"workers": "1"},
+        "scheduler": {"workers": "1", "discover_hosts_in_cells_interval": "2"},
         "keystone_authtoken": {"www_authenticate_uri": keystone.url, **itself},
         "placement": {"auth_type": "admin_token", "token": "admin", "endpoint": placement},
         "neutron": itself,
