@@ -1,4 +1,4 @@
-"""The backlog: what Placement has to be told once more, or could not be told yet. It outlives every process."""
+"""The backlog: what Placement has to be told once more, or could not be told yet, in our database."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ class Entry:
     subject: str
     since: datetime
     tries: int
+    error: str
+    """Why it could not be told; empty for what was told, and is looked at once more."""
 
 
 def add(connection: Connection, kind: Kind, subjects: Iterable[str], due_in: timedelta, error: str) -> None:
@@ -51,14 +53,20 @@ def add(connection: Connection, kind: Kind, subjects: Iterable[str], due_in: tim
 
 def due(connection: Connection, most: int) -> list[Entry]:
     """The longest due first."""
-    query = sa.select(table.c.kind, table.c.subject, table.c.since, table.c.tries)
+    query = sa.select(table.c.kind, table.c.subject, table.c.since, table.c.tries, table.c.error)
     ordered = query.where(table.c.due_at <= utcnow()).order_by(table.c.due_at, table.c.subject).limit(most)
-    return [Entry(Kind(row.kind), row.subject, row.since, row.tries) for row in connection.execute(ordered)]
+    return [Entry(Kind(kind), *rest) for kind, *rest in connection.execute(ordered)]
 
 
 def settle(connection: Connection, entry: Entry) -> None:
     """It is done, unless the same has come up again since."""
     connection.execute(sa.delete(table).where(_is(entry)))
+
+
+def look_again(connection: Connection, entry: Entry, pause: timedelta) -> None:
+    """It is done, but somebody who is late may undo it."""
+    again = {"due_at": utcnow() + pause, "tries": 0, "error": ""}
+    connection.execute(sa.update(table).where(_is(entry)).values(again))
 
 
 def postpone(connection: Connection, entry: Entry, error: str) -> timedelta:

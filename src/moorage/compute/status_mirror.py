@@ -49,6 +49,10 @@ class StatusMirror:
         except PROBLEMS as error:
             FAILURES.inc()
             LOG.warning("Placement does not know yet whether host %s is disabled: %s", host, error)
+            said = str(error)
+            self._database.transact(
+                lambda connection: backlog.add(connection, Kind.STATUS, [host], backlog.FIRST_PAUSE, said)
+            )
 
     def settle(self, host: str, most: int | None = None) -> None:
         """Make the traits of a host's nodes say what our books say; raises one of `PROBLEMS`."""

@@ -1,4 +1,4 @@
-"""What a conductor does about the backlog of Placement: one at a time, with growing pauses, until it is done."""
+"""What a conductor does about the backlog of Placement: tries, with growing pauses, until it is done."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 from prometheus_client import Counter
+from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import SAY_AGAIN, BusError, Task
 from moorage.compute import backlog
 from moorage.compute.backlog import Entry, Kind
-from moorage.compute.status_mirror import PROBLEMS, StatusMirror
+from moorage.compute.status_mirror import LOOK_AGAIN, PROBLEMS, StatusMirror
 from moorage.conductor import chores
 from moorage.core.periodic import Periodic
 from moorage.db.database import Database
@@ -83,7 +84,7 @@ class CatchingUp:
             )
             return
         OUTCOMES.labels(entry.kind.value, "done").inc()
-        self._database.transact(lambda connection: backlog.settle(connection, entry))
+        self._database.transact(lambda connection: _end(connection, entry))
 
     def _remove(self, uuid: str) -> None:
         """Unless some host has the node again: then the provider is that host's.
@@ -105,3 +106,10 @@ class CatchingUp:
         with self._database.read() as connection:
             query = sa.select(nodes.c.host).where(nodes.c.uuid == uuid)
             return connection.execute(query).scalar_one_or_none()
+
+
+def _end(connection: Connection, entry: Entry) -> None:
+    if entry.kind is Kind.STATUS and entry.error:
+        backlog.look_again(connection, entry, LOOK_AGAIN)
+    else:
+        backlog.settle(connection, entry)

@@ -20,9 +20,7 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be bound at fake-1."""
     bind = PoolNetwork.bind
 
-    def refuse(
-        network: PoolNetwork, bindings: Sequence[Binding]
-    ) -> list[list[PortRecord] | NetworkError]:
+    def refuse(network: PoolNetwork, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
         return [
             NetworkError("no agent there", retry_elsewhere=True)
             if binding.host == "fake-1"
@@ -45,9 +43,7 @@ def with_emptier_nodes_at_fake_1(harbour: Make, hosts: int, **options: object) -
 
 
 @pytest.mark.parametrize("candidates", [20, 1])
-def test_a_new_server_goes_to_another_host_next(
-    harbour: Make, broken: None, candidates: int
-) -> None:
+def test_a_new_server_goes_to_another_host_next(harbour: Make, broken: None, candidates: int) -> None:
     """Also where Placement names nodes of the broken host only, until it is asked for more."""
     place = with_emptier_nodes_at_fake_1(harbour, 2, **{"scheduler.candidates": candidates})
     uuid = place.running()

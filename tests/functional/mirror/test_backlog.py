@@ -1,4 +1,4 @@
-"""What Placement is told of hosts at once, or later if it is away: whether they are disabled, and that they went."""
+"""What Placement is told of hosts, at once or later: whether they are disabled, and that they went."""
 
 from __future__ import annotations
 
@@ -94,6 +94,8 @@ def test_placement_that_is_away_hears_of_it_later(remote: Site, caplog: pytest.L
     remote.proxy.fail(None)
     catch_up(remote)
     assert marked(remote, "n") == [True]
+    assert entries(remote)["h"].error == ""
+    catch_up(remote)
     assert entries(remote) == {}
 
 
@@ -136,9 +138,7 @@ def test_who_writes_late_does_not_have_the_last_word(site: Site, last: str, dies
     assert marked(site, "n") == [last == "disabled"]
 
 
-def test_a_provider_in_use_goes_when_it_is_not_any_more(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_provider_in_use_goes_when_it_is_not_any_more(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     site.add("h", "n", "m")
     stray = ConsumerClaim(uuids.generate(), {uuid_of("n"): {"VCPU": 1}}, "p", "u")
     assert site.direct.claim([stray]) == [None]
