@@ -31,8 +31,8 @@ FAILURES = Counter("moorage_status_failures_total", "Times that Placement could 
 
 LOOK_AGAIN = timedelta(minutes=2)
 """Longer than a request to Placement takes that was sent before."""
-MOST_AT_ONCE = 500
-"""So many nodes are told of while an operator waits; those of larger hosts are their agent's matter."""
+MOST_NODES = 500
+"""So many nodes of a host are told of, since an operator waits; the others are its agent's matter."""
 _MOST_ROUNDS = 8
 PROBLEMS = (PlacementUnavailableError, PlacementRefusedError)
 
@@ -45,7 +45,7 @@ class StatusMirror:
     def follow(self, host: str) -> None:
         """A host was enabled or disabled just now; its operator is not kept from it by Placement."""
         try:
-            self.settle(host, MOST_AT_ONCE)
+            self.settle(host)
         except PROBLEMS as error:
             FAILURES.inc()
             LOG.warning("Placement does not know yet whether host %s is disabled: %s", host, error)
@@ -54,14 +54,14 @@ class StatusMirror:
                 lambda connection: backlog.add(connection, Kind.STATUS, [host], backlog.FIRST_PAUSE, said)
             )
 
-    def settle(self, host: str, most: int | None = None) -> None:
+    def settle(self, host: str) -> None:
         """Make the traits of a host's nodes say what our books say; raises one of `PROBLEMS`."""
         disabled = self._is_disabled(host)
         for _ in range(_MOST_ROUNDS):
             if disabled is None:  # the host is forgotten, and so are its nodes
                 return
             with self._database.read() as connection:
-                found = _nodes_of(connection, host, most)
+                found = _nodes_of(connection, host)
             self._placement.set_trait(found, DISABLED_TRAIT, present=disabled)
             written, disabled = disabled, self._is_disabled(host)
             if disabled == written:
@@ -79,6 +79,6 @@ def note(connection: Connection, host: str) -> None:
     backlog.add(connection, Kind.STATUS, [host], LOOK_AGAIN, "")
 
 
-def _nodes_of(connection: Connection, host: str, most: int | None) -> list[str]:
+def _nodes_of(connection: Connection, host: str) -> list[str]:
     query = sa.select(nodes.c.uuid).where(nodes.c.host == host, IS_PLACE).order_by(nodes.c.uuid)
-    return list(connection.execute(query.limit(most)).scalars())
+    return list(connection.execute(query.limit(MOST_NODES)).scalars())
