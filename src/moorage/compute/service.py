@@ -13,6 +13,7 @@ from moorage.compute import creation
 from moorage.compute.creation import Made, Order
 from moorage.compute.known import Known, Now
 from moorage.compute.known_aggregates import KnownAggregates
+from moorage.compute.status_mirror import StatusMirror
 from moorage.compute.zones import Zones
 from moorage.conductor.deciding import Decider
 from moorage.conductor.hosts import Hosts
@@ -75,6 +76,10 @@ class ComputeService:
         )
         decider = Decider(database, hosts, self.aggregates, self.placement, self.scheduler, default_zone=zone)
         return Planner(decider, hosts)
+
+    @cached_property
+    def statuses(self) -> StatusMirror:
+        return StatusMirror(self.database, self.placement)
 
     @cached_property
     def aggregates(self) -> KnownAggregates:

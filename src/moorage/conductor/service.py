@@ -13,6 +13,7 @@ from moorage.compute.known_aggregates import KnownAggregates
 from moorage.conductor import ledger
 from moorage.conductor.agents import Agents
 from moorage.conductor.both_ends import BothEnds
+from moorage.conductor.catching_up import CatchingUp
 from moorage.conductor.deciding import Decider
 from moorage.conductor.fitness import Fitness
 from moorage.conductor.hosts import Hosts
@@ -126,6 +127,7 @@ class ConductorService:
             self._mirroring.wake,
             Vigil(settings.service_down_time),
         )
+        self._catching_up = CatchingUp(database, placement, bus.cast)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
 
@@ -187,11 +189,13 @@ class ConductorService:
         self._bus.receive(self._inbox.on_results, self._inbox.on_heartbeat)
         self.runner.start()
         self._mirroring.start()
+        self._catching_up.start()
         self._refreshing.start()
 
     def stop(self) -> None:
         self._presence.stop()
         self._mirroring.stop()
+        self._catching_up.stop()
         self._refreshing.stop()
         self.runner.stop()
         self._bus.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from moorage.core import uuids
+from moorage.placement.client.contract import ConsumerClaim
 from tests.functional.conductor.conftest import Yard
 from tests.support.processes import wait_until
 
@@ -62,3 +64,40 @@ def test_a_host_that_lives_comes_back_with_nodes_and_inventory(yard: Make) -> No
     wait_until(lambda: cloud.providers() == 2, "its inventory", 20)
     cloud.await_status(cloud.boot(count=4), "ACTIVE")  # more than one host takes
     assert delete(cloud, again) == 409
+
+
+def status(cloud: Yard, host: str, wanted: str) -> None:
+    (found,) = [one for one in services(cloud, "nova-compute") if one["host"] == host]
+    path = f"/v2.1/os-services/{found['id']}"
+    assert cloud.api.simulate_put(path, json={"status": wanted}).status_code == 200
+
+
+def test_a_host_just_enabled_takes_servers_at_once_and_one_just_disabled_none(yard: Make) -> None:
+    """Its agent hears of it much later, with its next sign of life."""
+    cloud = yard(hosts=1, **{"agent.heartbeat_interval": 15.0, "compute.service_down_time": 600})
+    (node,) = cloud.get("/v2.1/os-hypervisors")["hypervisors"]
+    status(cloud, "fake-1", "disabled")
+    wait_until(lambda: cloud.client.tree_has(node["id"], ["COMPUTE_STATUS_DISABLED"]), "the trait", 40)
+    (server,) = cloud.await_status(cloud.boot(), "ERROR", "ACTIVE")
+    assert "disabled" in server["fault"]["message"]
+    wait_until(lambda: cloud.client.tree_has(node["id"], ["COMPUTE_STATUS_DISABLED"]), "the trait", 40)
+    status(cloud, "fake-1", "enabled")
+    (server,) = cloud.await_status(cloud.boot(), "ERROR", "ACTIVE")
+    assert server["status"] == "ACTIVE", server["fault"]
+
+
+def test_a_provider_that_was_in_use_goes_later(yard: Make) -> None:
+    cloud = yard(hosts=2)
+    (first,) = [one for one in cloud.get("/v2.1/os-hypervisors/detail")["hypervisors"] if _is(one, "fake-1")]
+    stray = ConsumerClaim(uuids.generate(), {first["id"]: {"VCPU": 1}}, "p", "u")
+    assert cloud.client.claim([stray]) == [None]
+    cloud.cloud.agents.pop("fake-1").stop()
+    (service,) = [one for one in services(cloud, "nova-compute") if one["host"] == "fake-1"]
+    assert delete(cloud, service) == 204
+    assert cloud.client.tree_has(first["id"], [])
+    cloud.client.release([stray.consumer_uuid])
+    wait_until(lambda: not cloud.client.tree_has(first["id"], []), "the provider to go", 60)
+
+
+def _is(hypervisor: Any, name: str) -> bool:
+    return bool(hypervisor["hypervisor_hostname"] == name)

@@ -12,10 +12,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from moorage.db import engine, migrate
-from moorage.db.tables import aggregates, compute, moves, network, placement, revisions
+from moorage.db.tables import aggregates, backlog, compute, moves, network, placement, revisions
 from moorage.db.tables.metadata import METADATA
 
-AREAS = (aggregates, compute, moves, network, placement, revisions)
+AREAS = (aggregates, backlog, compute, moves, network, placement, revisions)
 NUMBERED = [table for table in METADATA.tables.values() if [*table.primary_key.columns.keys()] == ["id"]]
 
 

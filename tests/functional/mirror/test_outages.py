@@ -74,9 +74,7 @@ def test_what_was_done_is_counted_though_a_part_failed(remote: Site) -> None:
     for host in ("a", "b", "c"):
         remote.put(f"{host}1")
         remote.put(f"{host}2", "theirs")
-    remote.proxy.fail(
-        replace(ERROR, method="PUT", path=uuid_of("b2"))
-    )  # ours has no such path: all goes well
+    remote.proxy.fail(replace(ERROR, method="PUT", path=uuid_of("b2")))  # ours has no such path, and goes on
     found = remote.sync()
     says = remote.says("a1", "a2", "b1", "b2", "c1", "c2")
     done = {name for name, aggregates in says.items() if "rack" in aggregates}

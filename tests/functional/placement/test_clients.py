@@ -289,6 +289,17 @@ def test_a_provider_is_among_those_of_aggregates_whatever_is_used_of_it(client: 
     assert not client.is_among(node_uuid(4), [])
 
 
+def test_one_trait_is_given_and_taken_and_others_stay(client: PlacementClient) -> None:
+    client.report([node(1, traits=["COMPUTE_NODE"]), node(2)])
+    both = [node_uuid(1), node_uuid(2)]
+    for present in (True, True, False, False):
+        client.set_trait([*both, node_uuid(3)], "COMPUTE_STATUS_DISABLED", present=present)
+        assert [client.tree_has(uuid, ["COMPUTE_STATUS_DISABLED"]) for uuid in both] == [present, present]
+        assert client.tree_has(node_uuid(1), ["COMPUTE_NODE"])
+        assert not client.tree_has(node_uuid(3), [])
+    client.set_trait([], "COMPUTE_STATUS_DISABLED", present=True)
+
+
 def test_claims_that_belong_together_come_true_together(client: PlacementClient) -> None:
     client.report([node(1, vcpus=4), node(2, vcpus=4)])
     assert client.claim([claim(1, on=1, vcpus=3)]) == [None]

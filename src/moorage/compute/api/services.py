@@ -7,9 +7,10 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute import aggregates, membership, services
+from moorage.compute import aggregates, backlog, membership, services, status_mirror
 from moorage.compute.api.schema_types import as_boolean
 from moorage.compute.api.times import plain
+from moorage.compute.backlog import Kind
 from moorage.compute.service import ComputeService
 from moorage.compute.services import Service
 from moorage.compute.zones import Zones
@@ -18,7 +19,6 @@ from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
-from moorage.placement.client.contract import PlacementRefusedError, PlacementUnavailableError
 
 LOG = logging.getLogger(__name__)
 
@@ -46,10 +46,25 @@ def _update(service: ComputeService, call: Call) -> Reply:
     values = _values(call.json())
 
     def change(connection: Connection) -> tuple[Service, Zones]:
-        changed = services.update(connection, services.find(connection, uuid), **values)
+        changed = _change(connection, services.find(connection, uuid), values)
         return changed, service.zones()
 
-    return Reply(body={"service": _body(service, call, *service.database.transact(change))})
+    changed, zones = service.database.transact(change)
+    _follow(service, changed, values)
+    return Reply(body={"service": _body(service, call, changed, zones)})
+
+
+def _change(connection: Connection, found: Service, values: dict[str, Any]) -> Service:
+    changed = services.update(connection, found, **values)
+    if "disabled" in values:
+        status_mirror.note(connection, changed.host)
+    return changed
+
+
+def _follow(service: ComputeService, changed: Service, values: dict[str, Any]) -> None:
+    """Placement knows it when the request is answered, so that the host gets servers, or none, at once."""
+    if "disabled" in values:
+        service.statuses.follow(changed.host)
 
 
 def _values(asked: dict[str, Any]) -> dict[str, Any]:
@@ -77,9 +92,9 @@ def _act(service: ComputeService, call: Call) -> Reply:
     services.require_agent(binary)
 
     def change(connection: Connection) -> Service:
-        return services.update(connection, services.find_by_host(connection, host, binary), **values)
+        return _change(connection, services.find_by_host(connection, host, binary), values)
 
-    service.database.transact(change)
+    _follow(service, service.database.transact(change), values)
     return Reply(body={"service": {"host": host, "binary": binary, **shown}})
 
 
@@ -113,20 +128,30 @@ def delete(service: ComputeService, call: Call) -> Reply:
         found = services.find(connection, identity)
         services.require_deletable(connection, found)
         node_uuids = services.nodes_of(connection, found)
-    for node_uuid in node_uuids:
-        try:
-            service.placement.delete_provider(node_uuid)
-        except (PlacementUnavailableError, PlacementRefusedError) as error:
-            LOG.warning("the provider of node %s stays: %s", node_uuid, error)
+    staying = _remove_providers(service, node_uuids)
 
     def forget(connection: Connection) -> None:
         left = services.delete(connection, services.find(connection, identity))
+        for node_uuid, error in staying.items():
+            backlog.add(connection, Kind.PROVIDER, [node_uuid], backlog.FIRST_PAUSE, error)
         if found.binary == services.AGENT:
             aggregates.forget_host(connection, found.host)
             membership.mark_due(connection, left)  # a provider that stays leaves its aggregates
 
     service.database.transact(forget)
     return no_content()
+
+
+def _remove_providers(service: ComputeService, node_uuids: list[str]) -> dict[str, str]:
+    """Those that stay for now, with the reason; conductors try again."""
+    staying = {}
+    for node_uuid in node_uuids:
+        try:
+            service.placement.delete_provider(node_uuid)
+        except status_mirror.PROBLEMS as error:
+            staying[node_uuid] = str(error)
+            LOG.warning("the provider of node %s stays, and is tried again: %s", node_uuid, error)
+    return staying
 
 
 def _identity(call: Call) -> str | int:

@@ -6,6 +6,7 @@ from alembic import context
 
 from moorage.db.tables import (  # noqa: F401  (register them)
     aggregates,
+    backlog,
     compute,
     moves,
     network,

@@ -116,7 +116,11 @@ class PlacementClient(Protocol):
     def report(self, providers: Sequence[ReportedProvider]) -> None:
         """Make providers what they are reported to be; unchanged ones cost nothing."""
 
-    def delete_provider(self, uuid: str) -> None: ...
+    def set_trait(self, provider_uuids: Collection[str], trait: str, *, present: bool) -> None:
+        """Give these providers a trait, or take it away; those that don't exist stay so."""
+
+    def delete_provider(self, uuid: str) -> None:
+        """One that does not exist is fine; one that is in use is refused."""
 
     def members(self, aggregate_uuids: Collection[str]) -> dict[str, set[str]]:
         """The UUIDs of the providers in each of these aggregates."""

@@ -19,7 +19,7 @@ from moorage.placement.client.contract import (
 )
 from moorage.placement.client.dialect import CONSUMER_TYPES_SINCE, FORBIDDEN_AGGREGATES_SINCE, Question
 from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, refusal
-from moorage.placement.client.membership_calls import MembershipCalls
+from moorage.placement.client.membership_calls import MembershipCalls, together
 from moorage.placement.client.provider_calls import ProviderCalls
 from moorage.placement.client.telling import told
 from moorage.placement.client.transport import PatientTransport, Transport
@@ -153,6 +153,9 @@ class HttpPlacement:
             else:
                 for provider in chunk:
                     self._providers.report(provider)
+
+    def set_trait(self, provider_uuids: Collection[str], trait: str, *, present: bool) -> None:
+        together(lambda uuid: self._providers.set_trait(uuid, trait, present=present), list(provider_uuids))
 
     def delete_provider(self, uuid: str) -> None:
         expect(self._link.send("DELETE", f"/resource_providers/{uuid}"), 204, 404)

@@ -43,7 +43,7 @@ from moorage.placement.search.request import Request
 from moorage.placement.search.result import SearchResult
 from moorage.placement.search.why import explain
 from moorage.placement.service import PlacementService
-from moorage.placement.store import allocations, memberships, providers, reports
+from moorage.placement.store import allocations, memberships, providers, reports, traits
 from moorage.placement.store.memberships import Membership
 
 
@@ -112,6 +112,12 @@ class LocalPlacement:
             changed = report.seems_changed(connection, fleet, given.providers)
         if changed:
             service.database.transact(lambda connection: reports.write(connection, changed))
+
+    def set_trait(self, provider_uuids: Collection[str], trait: str, *, present: bool) -> None:
+        with _answering():
+            self._service.database.transact(
+                lambda connection: traits.mark(connection, provider_uuids, trait, present=present)
+            )
 
     def delete_provider(self, uuid: str) -> None:
         with _answering():

@@ -55,14 +55,14 @@ class MembershipCalls:
     def members(self, aggregate_uuids: Collection[str]) -> dict[str, set[str]]:
         bulk = self._link.extension(AGGREGATES)
         if bulk is None:
-            return dict(_together(self._members, list(aggregate_uuids)))
+            return dict(together(self._members, list(aggregate_uuids)))
         answer = self._link.send("POST", f"{bulk}/members", {"aggregates": list(aggregate_uuids)})
         return decoded(expect(answer, 200), _Members).members
 
     def of_providers(self, provider_uuids: Collection[str]) -> dict[str, ProviderAggregates]:
         bulk = self._link.extension(AGGREGATES)
         if bulk is None:
-            each = _together(self._of_provider, list(provider_uuids))
+            each = together(self._of_provider, list(provider_uuids))
             return {found.uuid: found for found in each if found is not None}
         found = {}
         for portion in _portions(list(provider_uuids)):
@@ -76,7 +76,7 @@ class MembershipCalls:
     ) -> dict[str, PlacementRefusedError]:
         bulk = self._link.extension(AGGREGATES)
         if bulk is None:
-            outcomes = _together(lambda one: self._replace(one, written), wanted)
+            outcomes = together(lambda one: self._replace(one, written), wanted)
             each = zip(wanted, outcomes, strict=True)
             return {one.uuid: refused for one, refused in each if refused is not None}
         refusals: dict[str, PlacementRefusedError] = {}
@@ -125,7 +125,7 @@ def _portions(items: Sequence[T]) -> Iterator[Sequence[T]]:
         yield items[start : start + LARGEST]
 
 
-def _together(ask: Callable[[T], R], items: Sequence[T]) -> list[R]:
+def together(ask: Callable[[T], R], items: Sequence[T]) -> list[R]:
     """In the order of `items`; the first failure ends it: a dead service is not asked thousands of times."""
     if len(items) <= 1:
         return [ask(item) for item in items]

@@ -11,11 +11,16 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from moorage.placement.client.contract import PlacementUnavailableError, ReportedProvider
+from moorage.placement.client.contract import (
+    PlacementRefusedError,
+    PlacementUnavailableError,
+    ReportedProvider,
+)
 from moorage.placement.client.link import Link, decoded, expect, is_concurrent_update, refusal
 
 ATTEMPTS = 4
 CUSTOM = "CUSTOM_"
+_NOT_FOUND = 404
 
 
 class _Provider(msgspec.Struct):
@@ -72,6 +77,17 @@ class ProviderCalls:
             self._set_traits(path, set(provider.add_traits or ()), remove=set(provider.remove_traits or ()))
         if provider.aggregates is not None:
             self._set_aggregates(path, set(provider.aggregates))
+
+    def set_trait(self, uuid: str, trait: str, *, present: bool) -> None:
+        try:
+            self._set_traits(
+                f"/resource_providers/{uuid}",
+                {trait} if present else set(),
+                remove=set() if present else {trait},
+            )
+        except PlacementRefusedError as error:
+            if error.status != _NOT_FOUND:
+                raise
 
     def _be_there(self, provider: ReportedProvider) -> None:
         path = f"/resource_providers/{provider.uuid}"

@@ -7,9 +7,11 @@ from collections.abc import Collection
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.db.among import among
 from moorage.db.order import by_character
 from moorage.db.tables.placement import provider_traits, traits
-from moorage.placement.store import providers
+from moorage.db.tables.placement import providers as table
+from moorage.placement.store import names, providers
 from moorage.placement.store.names import Name
 from moorage.placement.store.providers import Provider
 
@@ -22,6 +24,16 @@ def of_provider(connection: Connection, provider_id: int) -> list[Name]:
         .order_by(by_character(traits.c.name))
     )
     return [Name(*row) for row in connection.execute(query)]
+
+
+def mark(connection: Connection, uuids: Collection[str], name: str, *, present: bool) -> None:
+    """Give providers one trait, or take it away; those that don't exist stay so."""
+    trait = names.find_trait(connection, name)
+    query = sa.select(table.c.uuid).where(among(connection, table.c.uuid, uuids)).order_by(table.c.id)
+    for uuid in connection.execute(query).scalars().all():
+        provider = providers.lock(connection, uuid)
+        others = [held for held in of_provider(connection, provider.id) if held.id != trait.id]
+        replace(connection, provider, [*others, trait] if present else others)
 
 
 def replace(connection: Connection, provider: Provider, wanted: Collection[Name]) -> None:
