@@ -27,13 +27,13 @@ from moorage.db import engine, migrate
 
 LOG = logging.getLogger(__name__)
 MOST_CONNECTIONS = 512
-"""Of a worker. Each may have a thread that waits for the rest of a body; how many requests are worked on at the
-same time is another matter (`http/turns.py`)."""
+"""Of a worker. Each may have a thread that waits for the rest of a body; how many requests are worked on at
+the same time is another matter (`http/turns.py`)."""
 IDLE_MILLISECONDS = 30_000
 """After which a connection is closed that is not used, or whose request has not got as far as its body."""
 _SPARE_SECONDS = 3
-"""Of the grace period, for the parent: a worker that lives longer is killed. Granian loses a signal that comes
-just as a worker gets ready."""
+"""Of the grace period, for the parent: a worker that lives longer is killed. Granian loses a signal that
+comes just as a worker gets ready."""
 
 Listen = Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)]
 Port = Annotated[

@@ -20,8 +20,8 @@ OPTIONS: Options = {
             "grace_seconds",
             default=25.0,
             min=1.0,
-            help="Seconds that a process has to finish what it is at after SIGTERM or SIGINT; then it is ended "
-            "by force. Service managers should wait a little longer before they kill it.",
+            help="Seconds that a process has to finish what it is at after SIGTERM or SIGINT; then it is "
+            "ended by force. Service managers should wait a little longer before they kill it.",
         )
     ],
 }

@@ -1,8 +1,8 @@
 """A server for one process: threads work on requests, and none of them ever waits for a client.
 
-Waitress reads requests and writes answers in a loop of its own, and hands a request to a thread when all of it
-is there. So clients that are slow, or do nothing at all, cost a connection and no thread; and connections that
-keep us waiting too long are closed.
+Waitress reads requests and writes answers in a loop of its own, and hands a request to a thread when all of
+it is there. So clients that are slow, or do nothing at all, cost a connection and no thread; and connections
+that keep us waiting too long are closed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ANSWER_SECONDS = 120.0
 _LOOK_SECONDS = 1
 _LAST_ANSWERS_SECONDS = 2.0
 _SPARE_BODY = 1024 * 1024
-"""A body that is a little too large is read, and refused in the API's words; a larger one is not even read."""
+"""A body that is a little too large is read, and refused in the API's words; a larger one is not read."""
 _ASIDE = frozenset({"/healthz", "/metrics"})
 """Have threads of their own: whoever watches us wants to know most when all others are busy."""
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from moorage.placement.client.contract import ReportedProvider
 
 LARGEST = 2000
-"""Below what the bulk report takes at once: no transaction holds its locks for long, and no body is too large,
-however much there is to say of each provider."""
+"""Below what the bulk report takes at once: no transaction holds its locks for long, and no body is too
+large, however much there is to say of each provider."""
 
 
 def in_chunks(

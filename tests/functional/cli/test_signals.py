@@ -1,0 +1,357 @@
+"""SIGTERM ends each process within its grace period, whatever it is at; SIGHUP ends none."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import msgspec
+import pytest
+import requests
+
+from moorage.agent.journal import Journal
+from moorage.bus.contract import Task
+from moorage.drivers.contract import ServerSpec
+from tests.support import moorage
+from tests.support.black_hole import black_hole
+from tests.support.moorage import PROGRAMS
+from tests.support.processes import (
+    Service,
+    free_port,
+    is_alive,
+    port_is_open,
+    start_service,
+    wait_until,
+)
+from tests.support.profiles import Settings, ini
+from tests.support.slow_clients import Manner, holding
+
+GRACE = 4
+SPARE = 10
+"""For a machine that is busy with other things."""
+ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
+NOWHERE = {"auth_type": "none", "endpoint": "http://127.0.0.1:1"}
+
+
+def ended(service: Service) -> int:
+    """What it left with after a SIGTERM; fails if it or a child of it is there for too long."""
+    pids = service.pids()
+    service.process.send_signal(signal.SIGTERM)
+    code = service.process.wait(GRACE + SPARE)
+    wait_until(lambda: not any(is_alive(pid) for pid in pids), "the workers to end", 5)
+    return code
+
+
+def hung_up(service: Service) -> None:
+    """Sends a SIGHUP, and gives it the time to do harm."""
+    wait_until(lambda: heeds_hangups(service.pid), "the program to be loaded", 60)
+    service.process.send_signal(signal.SIGHUP)
+    time.sleep(1)
+    assert service.process.poll() is None, service.log_tail()
+
+
+def heeds_hangups(pid: int) -> bool:
+    """Whether the process has got as far as to ignore or to handle SIGHUP."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    masks = re.findall(r"^Sig(?:Ign|Cgt):\s*([0-9a-f]+)$", status, re.MULTILINE)
+    return any(int(mask, 16) & 1 << (signal.SIGHUP - 1) for mask in masks)
+
+
+@contextmanager
+def up(directory: Path, *, hosts: int = 1) -> Iterator[Service]:
+    config = directory / "moorage.conf"
+    config.write_text(ini({"process": {"grace_seconds": str(GRACE)}}))
+    port = free_port()
+    command: list[str | Path] = [
+        *(PROGRAMS / "moorage", "up", "--data", directory / "data", "--hosts", str(hosts)),
+        *("--auth", "none", "--placement-port", str(port), "--compute-port", str(free_port())),
+        *("--config", config),
+    ]
+    with start_service(command, port, directory / "up.log") as service:
+        wait_until(lambda: "Stop it with" in service.log_tail(), "the greeting", 30)
+        yield service
+
+
+@contextmanager
+def served(directory: Path, program: str, extra: Settings | None = None) -> Iterator[Service]:
+    """`moorage-placement` or `moorage-api`, on SQLite."""
+    group = program.removeprefix("moorage-").replace("api", "compute")
+    config = moorage.configure(
+        directory,
+        f"sqlite:///{directory / 'data.sqlite'}",
+        {
+            "process": {"grace_seconds": str(GRACE)},
+            group: {"workers": "2", "threads": "2"},
+            "placement_client": NOWHERE,
+            **(extra or {}),
+        },
+    )
+    moorage.sync_database(config)
+    port = free_port()
+    command = [PROGRAMS / program, "--config-file", config, "--port", str(port)]
+    with start_service(command, port, directory / "served.log", ready=lambda: healthy(port)) as service:
+        yield service
+
+
+def healthy(port: int) -> bool:
+    try:
+        return requests.get(f"http://127.0.0.1:{port}/healthz", timeout=5).status_code == 200
+    except requests.RequestException:
+        return False
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Nobody else can write for as long as this lasts."""
+    file = sqlite3.connect(database, isolation_level=None, timeout=30)
+    file.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        file.execute("ROLLBACK")
+        file.close()
+
+
+@contextmanager
+def hanging_requests(port: int, path: str, body: bytes, count: int = 4) -> Iterator[None]:
+    """Requests that want to write, and can't."""
+
+    def ask() -> None:
+        with suppress(requests.RequestException):
+            requests.post(
+                f"http://127.0.0.1:{port}{path}",
+                data=body,
+                headers={**ADMIN, "Content-Type": "application/json"},
+                timeout=60,
+            )
+
+    threads = [threading.Thread(target=ask, daemon=True) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    yield
+    for thread in threads:
+        thread.join(10)
+
+
+PROVIDER = b'{"name": "hangs"}'
+AGGREGATE = b'{"aggregate": {"name": "hangs"}}'
+
+
+def test_up_ends_while_requests_hang(tmp_path: Path) -> None:
+    with (
+        up(tmp_path) as service,
+        locked(tmp_path / "data" / "moorage.sqlite"),
+        hanging_requests(service.port, "/resource_providers", PROVIDER),
+    ):
+        ended(service)
+
+
+def test_up_outlives_a_hangup_and_ends_politely_whoever_is_connected(tmp_path: Path) -> None:
+    with (
+        up(tmp_path) as service,
+        holding(service.port, Manner.IDLE, 10, "/resource_providers"),
+        holding(service.port, Manner.SLOW_BODY, 10, "/resource_providers"),
+        holding(service.port, Manner.SLOW_HEADERS, 10, "/resource_providers"),
+    ):
+        hung_up(service)
+        assert healthy(service.port)
+        assert ended(service) == 0
+        assert "Moorage has stopped." in service.log_tail()
+
+
+def test_up_answers_what_it_is_at_before_it_ends(tmp_path: Path) -> None:
+    with up(tmp_path) as service:
+        connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
+        with locked(tmp_path / "data" / "moorage.sqlite"):
+            connection.request(
+                "POST", "/resource_providers", PROVIDER, {**ADMIN, "Content-Type": "application/json"}
+            )
+            time.sleep(0.5)
+            service.process.send_signal(signal.SIGTERM)
+            time.sleep(0.5)
+        assert connection.getresponse().status == 200
+        assert service.process.wait(GRACE + SPARE) == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "path", "body"),
+    [
+        ("moorage-placement", "/resource_providers", PROVIDER),
+        ("moorage-api", "/v2.1/os-aggregates", AGGREGATE),
+    ],
+)
+def test_an_api_ends_while_requests_hang(tmp_path: Path, program: str, path: str, body: bytes) -> None:
+    with (
+        served(tmp_path, program) as service,
+        locked(tmp_path / "data.sqlite"),
+        hanging_requests(service.port, path, body),
+        holding(service.port, Manner.SLOW_BODY, 20, path),
+        holding(service.port, Manner.IDLE, 20, "/healthz"),
+    ):
+        ended(service)
+
+
+def test_an_api_outlives_hangups_and_ends_in_the_midst_of_one(tmp_path: Path) -> None:
+    with served(tmp_path, "moorage-placement") as service:
+        hung_up(service)
+        wait_until(lambda: healthy(service.port), "it to serve again", 30)
+        for pid in service.pids()[1:]:
+            with suppress(ProcessLookupError):
+                subprocess.run(["kill", "-HUP", str(pid)], check=False)
+        hung_up(service)
+        wait_until(lambda: healthy(service.port), "it to serve again", 30)
+        service.process.send_signal(signal.SIGHUP)
+        ended(service)
+
+
+def test_an_api_ends_while_it_waits_for_its_database(tmp_path: Path) -> None:
+    with black_hole() as port:
+        config = tmp_path / "moorage.conf"
+        config.write_text(
+            ini(
+                {
+                    "database": {"connection": f"postgresql+psycopg://x@127.0.0.1:{port}/x"},
+                    "auth": {"strategy": "none"},
+                    "process": {"grace_seconds": str(GRACE)},
+                }
+            )
+        )
+        for program in ("moorage-placement", "moorage-conductor"):
+            log = tmp_path / f"{program}.log"
+            command = [PROGRAMS / program, "--config-file", config]
+            with start_service(command, 0, log, ready=lambda: True) as service:
+                wait_until(lambda log=log: "can't be reached" in log.read_text(), "the wait", 60)
+                hung_up(service)
+                assert ended(service) in (0, -signal.SIGTERM)
+
+
+@contextmanager
+def alone(directory: Path, program: str, settings: Settings, said: str) -> Iterator[Service]:
+    """A process that nobody connects to; it is there when it has said something."""
+    config, log = directory / "alone.conf", directory / "alone.log"
+    config.write_text(ini({"process": {"grace_seconds": str(GRACE)}, **settings}))
+    command = [PROGRAMS / program, "--config-file", config]
+    metrics = settings[program.removeprefix("moorage-")].get("metrics_port")
+
+    def is_there() -> bool:
+        return log.exists() and said in log.read_text() and (not metrics or port_is_open(int(metrics)))
+
+    with start_service(command, 0, log, ready=is_there) as service:
+        yield service
+
+
+@contextmanager
+def conductor(directory: Path, url: str, broker: int, placement: int) -> Iterator[Service]:
+    settings: Settings = {
+        "DEFAULT": {"transport_url": f"rabbit://x:x@127.0.0.1:{broker}/"},
+        "database": {"connection": url},
+        "placement_client": {"auth_type": "none", "endpoint": f"http://127.0.0.1:{placement}"},
+        "placement": {"required": "false"},
+        "conductor": {"metrics_port": str(free_port()), "heartbeat_interval": "0.5"},
+    }
+    with alone(directory, "moorage-conductor", settings, "") as service:
+        yield service
+
+
+@pytest.mark.parametrize("away", ["refuses", "says nothing"])
+def test_a_conductor_ends_without_its_neighbours(tmp_path: Path, sqlite_url: str, away: str) -> None:
+    with black_hole() as hole:
+        port = 1 if away == "refuses" else hole
+        with conductor(tmp_path, sqlite_url, broker=port, placement=1) as service:
+            hung_up(service)
+            ended(service)
+
+
+def test_a_conductor_ends_while_its_database_is_stuck(tmp_path: Path, sqlite_url: str) -> None:
+    with (
+        conductor(tmp_path, sqlite_url, broker=1, placement=1) as service,
+        locked(Path(sqlite_url.removeprefix("sqlite:///"))),
+    ):
+        time.sleep(2)  # for its sign of life to be due
+        ended(service)
+
+
+def agent_settings(directory: Path, broker: int, placement: int) -> Settings:
+    return {
+        "DEFAULT": {"transport_url": f"rabbit://x:x@127.0.0.1:{broker}/"},
+        "placement_client": {"auth_type": "none", "endpoint": f"http://127.0.0.1:{placement}"},
+        "placement": {"required": "false"},
+        "agent": {
+            "host": "host-1",
+            "state_directory": str(directory / "state"),
+            "metrics_port": str(free_port()),
+        },
+    }
+
+
+@pytest.mark.parametrize("away", ["refuses", "says nothing"])
+def test_an_agent_ends_without_its_neighbours_and_while_a_machine_hangs(tmp_path: Path, away: str) -> None:
+    node = "10000000-0000-4000-8000-000000000001"
+    spec = ServerSpec("server-1", "s", "p", "u", node, {}, metadata={"fake:spawn": "hang"})
+    journal = Journal(tmp_path / "state" / "journal.sqlite")
+    journal.accept([Task(1, "server-1", "spawn", 1, node, msgspec.to_builtins(spec))])
+    journal.close()
+    with black_hole() as hole:
+        port = 1 if away == "refuses" else hole
+        settings = agent_settings(tmp_path, broker=port, placement=1)
+        with alone(tmp_path, "moorage-agent", settings, "taking up 1 tasks") as service:
+            hung_up(service)
+            ended(service)
+
+
+def test_an_agent_that_waits_for_placement_can_be_ended(tmp_path: Path) -> None:
+    with black_hole() as hole:
+        config, log = tmp_path / "agent.conf", tmp_path / "agent.log"
+        settings = agent_settings(tmp_path, broker=1, placement=hole)
+        config.write_text(ini({"process": {"grace_seconds": str(GRACE)}, **settings}))
+        command = [PROGRAMS / "moorage-agent", "--config-file", config]
+        with start_service(command, 0, log, ready=lambda: True) as service:
+            hung_up(service)
+            assert ended(service) in (0, -signal.SIGTERM)
+
+
+STUBBORN = """
+import ctypes, logging, threading, time
+from moorage.cli.ending import Ending
+
+logging.basicConfig()
+ending = Ending(2)
+ending.listen()
+threading.Thread(target=time.sleep, args=(600,), name="stubborn").start()
+print("ready", flush=True)
+{rest}
+"""
+NEVER_BACK = "[ctypes.CDLL(None).sleep(600) for _ in range(9)]"
+"""A call that does not let Python's own handlers run."""
+POLITE = "ending.wait()"
+"""The main thread ends, another one does not."""
+
+
+@pytest.mark.parametrize("rest", [NEVER_BACK, POLITE, f"ending.wait(); {NEVER_BACK}"])
+def test_what_does_not_end_is_ended_by_force_and_says_so(rest: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", STUBBORN.format(rest=rest)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    begun = time.monotonic()
+    _, said = process.communicate(timeout=30)
+    assert time.monotonic() - begun > 1
+    assert process.returncode == 1
+    assert "ended by force" in said
+    assert "stubborn" in said
