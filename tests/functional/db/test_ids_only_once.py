@@ -19,6 +19,9 @@ from moorage.db.tables import compute, moves, placement
 from moorage.db.tables.metadata import METADATA
 
 BEFORE = "0007"
+LATER = {"placement_backlog"}
+TABLES = [name for name in METADATA.tables if name not in LATER]
+"""Those that there were before."""
 PROVIDERS = ("id", "uuid", "name", "generation", "parent_id", "root_id", "updated_at")
 
 
@@ -39,7 +42,7 @@ def contents(database: Database) -> dict[str, list[tuple[Any, ...]]]:
     with database.snapshot() as connection:
         return {
             name: [tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {name} ORDER BY 1, 2")]
-            for name in METADATA.tables
+            for name in TABLES
         }
 
 
@@ -47,7 +50,7 @@ def structure(database: Database) -> dict[str, dict[str, Any]]:
     """Columns, keys, constraints and indexes, in the words of SQLite itself."""
     found: dict[str, dict[str, Any]] = {}
     with database.snapshot() as connection:
-        for name in METADATA.tables:
+        for name in TABLES:
             parts = found[name] = {
                 pragma: [tuple(row) for row in connection.exec_driver_sql(f"PRAGMA {pragma}({name})")]
                 for pragma in ("table_xinfo", "foreign_key_list", "index_list")

@@ -7,8 +7,8 @@ from alembic import op
 
 from moorage.db.tables.metadata import Timestamp
 
-revision = "0010"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 branch_labels = None
 depends_on = None
 
