@@ -13,7 +13,7 @@ import requests
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute import aggregates
+from moorage.compute.aggregates import aggregates
 from moorage.core.clock import utcnow
 from moorage.db import engine
 from moorage.db.database import Database

@@ -11,15 +11,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor.deciding import Decider, Seat
-from moorage.conductor.hosts import Hosts
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.core import config
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.db.tables.compute import nodes, services
+from moorage.deciding.decider import Decider, Seat
+from moorage.deciding.hosts import Hosts
 from moorage.placement.client.contract import ReportedProvider
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS

@@ -10,9 +10,9 @@ from typing import Any
 from falcon import testing
 from oslo_config import cfg
 
-from moorage.compute import wsgi
 from moorage.compute.options import OPTIONS as COMPUTE_OPTIONS
-from moorage.compute.service import ComputeService, Settings
+from moorage.compute_api import wsgi
+from moorage.compute_api.service import ComputeService, Settings
 from moorage.core import config
 from moorage.db import engine, migrate
 from moorage.db.database import Database

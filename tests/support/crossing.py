@@ -16,9 +16,9 @@ from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.local import LocalBus
 from moorage.bus.versions import NEWEST
 from moorage.cli import seeding, settings
-from moorage.compute import wsgi as compute_wsgi
-from moorage.compute.service import ComputeService
-from moorage.compute.service import Settings as ComputeSettings
+from moorage.compute_api import wsgi as compute_wsgi
+from moorage.compute_api.service import ComputeService
+from moorage.compute_api.service import Settings as ComputeSettings
 from moorage.conductor.service import ConductorService
 from moorage.conductor.service import Settings as ConductorSettings
 from moorage.db import engine, migrate

@@ -8,8 +8,8 @@ from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
 from moorage.cli.workers import Listen, Port, Threads, Workers
-from moorage.compute.service import ComputeService, Settings
-from moorage.compute.wsgi import build
+from moorage.compute_api.service import ComputeService, Settings
+from moorage.compute_api.wsgi import build
 from moorage.db import engine
 from moorage.db.database import Database
 from moorage.http.auth import Wsgi

@@ -12,10 +12,9 @@ from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus import notifications
 from moorage.bus.local import LocalBus
 from moorage.cli import seeding
-from moorage.compute import wsgi as compute_wsgi
-from moorage.compute.service import ComputeService
-from moorage.compute.service import Settings as ComputeSettings
-from moorage.conductor import ledger
+from moorage.compute_api import wsgi as compute_wsgi
+from moorage.compute_api.service import ComputeService
+from moorage.compute_api.service import Settings as ComputeSettings
 from moorage.conductor.service import ConductorService
 from moorage.conductor.service import Settings as ConductorSettings
 from moorage.core import private
@@ -25,6 +24,7 @@ from moorage.http.auth import Wsgi
 from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
 from moorage.images.connect import connect as connect_images
+from moorage.ledger import ledger
 from moorage.network.connect import connect as connect_network
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler import options as scheduler_options

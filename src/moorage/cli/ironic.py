@@ -18,8 +18,8 @@ from moorage.cli import settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles, Json
 from moorage.cli.workers import require_current_schema
-from moorage.conductor import ownership
-from moorage.conductor.ring import Move, OwnedNode, Ring, read
+from moorage.conductor.ownership import ownership
+from moorage.conductor.ownership.ring import Move, OwnedNode, Ring, read
 from moorage.db import engine
 from moorage.db.database import Database
 

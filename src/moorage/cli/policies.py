@@ -8,9 +8,9 @@ from oslo_config import cfg
 from oslo_policy import opts, policy
 
 from moorage.cli import settings
-from moorage.compute.api import policies as compute
-from moorage.compute.api.routes import FURTHER_RULES
-from moorage.compute.api.routes import ROUTES as COMPUTE_ROUTES
+from moorage.compute_api import policies as compute
+from moorage.compute_api.routes import FURTHER_RULES
+from moorage.compute_api.routes import ROUTES as COMPUTE_ROUTES
 from moorage.http import policy as kit
 from moorage.http.rules import of_routes
 from moorage.images.api import ROUTES as IMAGE_ROUTES

@@ -6,8 +6,8 @@ from functools import partial
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute import flavors
 from moorage.compute.errors import ConflictError
+from moorage.compute.flavors import flavors
 from moorage.db.database import Database
 from moorage.images.catalogue import Catalogue
 

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Engine
 
 from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
-from moorage.conductor.registry import AGENT_BINARY
+from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.order import by_character

@@ -16,10 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from moorage.cli import settings, workers
 from moorage.cli.errors import EXPECTED, Commands, sentence
 from moorage.cli.options import Json
-from moorage.compute import aggregates
-from moorage.compute.mirror import PROBLEMS
-from moorage.compute.reconciliation import NO_HOST, Change, Findings, Reconciliation
-from moorage.compute.reconciliation import Progress as Report
+from moorage.compute.aggregates import aggregates
+from moorage.compute.aggregates.mirror import PROBLEMS
+from moorage.compute.aggregates.reconciliation import NO_HOST, Change, Findings, Reconciliation
+from moorage.compute.aggregates.reconciliation import Progress as Report
 from moorage.core import log
 from moorage.db import engine
 from moorage.db.database import Database

@@ -9,10 +9,11 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from moorage.compute import flavors, quotas
-from moorage.compute.flavors import Flavor
-from moorage.compute.known_aggregates import KnownAggregates
-from moorage.compute.quotas import Limits
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.flavors import flavors
+from moorage.compute.flavors.flavors import Flavor
+from moorage.compute.quotas import quotas
+from moorage.compute.quotas.quotas import Limits
 from moorage.db.database import Database
 from moorage.scheduler.aggregates import AggregateFacts
 

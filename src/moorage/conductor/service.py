@@ -8,18 +8,16 @@ from oslo_config import cfg
 
 from moorage.bus.contract import ConductorSide
 from moorage.bus.notifications import Notifications, Silence
-from moorage.compute import interfaces
-from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import ledger
-from moorage.conductor.agents import Agents
-from moorage.conductor.both_ends import BothEnds
-from moorage.conductor.catching_up import CatchingUp
-from moorage.conductor.deciding import Decider
-from moorage.conductor.fitness import Fitness
-from moorage.conductor.hosts import Hosts
-from moorage.conductor.inbox import Inbox
-from moorage.conductor.mirroring import Mirroring
-from moorage.conductor.notices import Notices
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.ports import interfaces
+from moorage.conductor.agents.agents import Agents
+from moorage.conductor.agents.inbox import Inbox
+from moorage.conductor.agents.presence import Presence
+from moorage.conductor.agents.vigil import Vigil
+from moorage.conductor.chores.catching_up import CatchingUp
+from moorage.conductor.chores.mirroring import Mirroring
+from moorage.conductor.engine.notices import Notices
+from moorage.conductor.engine.runner import Kind, Runner
 from moorage.conductor.operations.attach_interface import AttachInterface
 from moorage.conductor.operations.build import Build
 from moorage.conductor.operations.cold_move import ColdMove
@@ -37,15 +35,17 @@ from moorage.conductor.operations.readdress import Readdress
 from moorage.conductor.operations.rebuild import Rebuild
 from moorage.conductor.operations.revert_resize import RevertResize
 from moorage.conductor.operations.unwind import Unwind
-from moorage.conductor.placing import Placer
-from moorage.conductor.plugging import Plugging
-from moorage.conductor.port_claims import PortClaims
-from moorage.conductor.port_duties import PortDuties
-from moorage.conductor.presence import Presence
-from moorage.conductor.refreshing import Refreshing
-from moorage.conductor.runner import Kind, Runner
-from moorage.conductor.vigil import Vigil
+from moorage.conductor.placing.both_ends import BothEnds
+from moorage.conductor.placing.fitness import Fitness
+from moorage.conductor.placing.placing import Placer
+from moorage.conductor.ports.plugging import Plugging
+from moorage.conductor.ports.port_claims import PortClaims
+from moorage.conductor.ports.port_duties import PortDuties
+from moorage.conductor.ports.refreshing import Refreshing
 from moorage.db.database import Database
+from moorage.deciding.decider import Decider
+from moorage.deciding.hosts import Hosts
+from moorage.ledger import ledger
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler import options as scheduler_options

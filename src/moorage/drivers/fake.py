@@ -15,15 +15,7 @@ from oslo_config import cfg
 from moorage.core.config import ConfigError
 from moorage.drivers import faults
 from moorage.drivers.calls import Call, Calls, Interruption
-from moorage.drivers.contract import (
-    RUNNING,
-    SHUT_DOWN,
-    DriverError,
-    Inventory,
-    Node,
-    Parcel,
-    ServerSpec,
-)
+from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverError, Inventory, Node, Parcel, ServerSpec
 from moorage.drivers.fake_servers import FakeServer, FakeServers
 from moorage.drivers.faults import Fault, FaultKind
 

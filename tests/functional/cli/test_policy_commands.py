@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from oslo_policy import policy
 
-from moorage.compute.api import policies as compute
-from moorage.compute.api.routes import FURTHER_RULES
-from moorage.compute.api.routes import ROUTES as COMPUTE_ROUTES
+from moorage.compute_api import policies as compute
+from moorage.compute_api.routes import FURTHER_RULES
+from moorage.compute_api.routes import ROUTES as COMPUTE_ROUTES
 from moorage.core import config
 from moorage.http.caller import Caller
 from moorage.http.options import OPTIONS

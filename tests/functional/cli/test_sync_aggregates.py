@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from moorage.cli.sync_aggregates import exit_code
-from moorage.compute.reconciliation import Change, Findings
+from moorage.compute.aggregates.reconciliation import Change, Findings
 from tests.functional.mirror.site import Site, site_on, uuid_of
 from tests.support.faulty_proxy import ERROR, HUNG_UP
 from tests.support.stage import Stage, moorage_stage

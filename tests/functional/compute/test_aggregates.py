@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.compute import aggregates
+from moorage.compute.aggregates import aggregates
 from moorage.db.revisions import Revisions
 from tests.functional.compute.rows import add_node, add_server, add_service
 from tests.support.compute import Answer, Cloud, User

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.compute.api.routes import ROUTES
+from moorage.compute_api.routes import ROUTES
 from tests.support.compute import User
 
 NASTY = ["%00", "%F0%9F%92%A9", "x" * 300, "9" * 30, "-1", "%25", "a%2Fb", "%ED%A0%80", "' OR 1=1 --"]

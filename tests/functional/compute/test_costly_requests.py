@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-from moorage.compute.api.routes import ROUTES
+from moorage.compute_api.routes import ROUTES
 from tests.functional.compute.test_bad_input import fill
 from tests.support.compute import Answer, Cloud, User
 

@@ -8,7 +8,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from moorage.compute import keys
+from moorage.compute.keypairs import keys
 from tests.support.compute import Cloud, cloud_on
 
 PUBLIC = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAr9WcgBq3vYEaHVGy4bPYpIPTqYVbtF5kkDgyV1sXHS somebody@somewhere"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from moorage.compute import aggregates
-from moorage.compute.known_aggregates import KnownAggregates
+from moorage.compute.aggregates import aggregates
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate

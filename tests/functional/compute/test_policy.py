@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moorage.compute.api import policies
-from moorage.compute.api.routes import FURTHER_RULES, ROUTES
+from moorage.compute_api import policies
+from moorage.compute_api.routes import FURTHER_RULES, ROUTES
 from tests.support.compute import cloud_on
 
 FLAVORS = """

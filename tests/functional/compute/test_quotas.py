@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute import usage
+from moorage.compute.quotas import usage
 from moorage.db.tables.compute import quotas
 from tests.functional.compute.rows import add_server
 from tests.support.compute import Answer, Cloud, User, cloud_on

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.compute import servers
+from moorage.compute.servers import servers
 from moorage.core import uuids
 from moorage.db.tables.placement import providers
 from moorage.placement.client.contract import ReportedProvider

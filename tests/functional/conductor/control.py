@@ -8,15 +8,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from moorage.bus.contract import Heartbeat, Task
-from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import ledger
-from moorage.conductor.hosts import Hosts
-from moorage.conductor.inbox import Inbox
-from moorage.conductor.vigil import Vigil
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.conductor.agents.inbox import Inbox
+from moorage.conductor.agents.vigil import Vigil
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers, services
+from moorage.deciding.hosts import Hosts
+from moorage.ledger import ledger
 
 GROUP = {"key": "a", "shard": "", "peers": []}
 

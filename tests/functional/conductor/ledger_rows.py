@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from moorage.conductor import ledger
 from moorage.core import uuids
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers
+from moorage.ledger import ledger
 
 
 def make_server(database: Database) -> int:

@@ -16,7 +16,8 @@ import sqlalchemy as sa
 
 from moorage.agent.ownership import Ownership, Word
 from moorage.bus.contract import OWN, SET_PEERS, Heartbeat, Task
-from moorage.conductor import ownership, registry
+from moorage.compute.hosts import registry
+from moorage.conductor.ownership import ownership
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.database import Database

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 
-from moorage.conductor.runner import Runner
+from moorage.conductor.engine.runner import Runner
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations

@@ -11,10 +11,9 @@ import sqlalchemy as sa
 from moorage.bus.contract import Heartbeat, NodeFacts, Task
 from moorage.bus.local import LocalBus
 from moorage.cli import settings
-from moorage.compute.known_aggregates import KnownAggregates
-from moorage.compute.states import TaskState
-from moorage.conductor import ledger
-from moorage.conductor.inbox import Inbox
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.servers.states import TaskState
+from moorage.conductor.agents.inbox import Inbox
 from moorage.conductor.service import ConductorService, Settings
 from moorage.core import uuids
 from moorage.core.clock import utcnow
@@ -22,6 +21,7 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses, operations, servers, services, traces
 from moorage.db.tables.placement import consumers
+from moorage.ledger import ledger
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.placement.client.contract import ConsumerClaim, PlacementRefusedError, ReportedProvider
 from moorage.placement.client.local import LocalPlacement

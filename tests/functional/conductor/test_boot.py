@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from moorage.conductor import runner
+from moorage.conductor.engine import runner
 from moorage.placement.client.contract import PlacementUnavailableError
 from moorage.placement.client.local import LocalPlacement
 from tests.functional.conductor.conftest import Yard

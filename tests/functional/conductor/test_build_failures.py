@@ -8,9 +8,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from moorage.bus.contract import Heartbeat, NodeFacts
-from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import build_failures
-from moorage.conductor.inbox import Inbox
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.hosts import build_failures
+from moorage.conductor.agents.inbox import Inbox
 from moorage.db.tables.compute import nodes
 from tests.functional.conductor.conftest import Yard
 

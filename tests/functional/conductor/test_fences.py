@@ -9,9 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.bus.contract import DISCARD
-from moorage.conductor import leases, ledger
 from moorage.core.clock import utcnow
 from moorage.db.tables.compute import services
+from moorage.ledger import leases, ledger
 from moorage.placement.client.contract import PlacementUnavailableError
 from tests.functional.conductor.stand import Stand
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.conductor.refreshing import Refreshing
+from moorage.conductor.ports.refreshing import Refreshing
 from moorage.db.tables.compute import operations
 from moorage.network.contract import Holding, PortRecord
 from moorage.network.pool import PoolNetwork, PoolSettings, network_of, port_of

@@ -7,11 +7,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from moorage.conductor import ledger
-from moorage.conductor.ledger import Answer, Checkpoint, Ending
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations
+from moorage.ledger import ledger
+from moorage.ledger.ledger import Answer, Checkpoint, Ending
 from tests.functional.conductor.ledger_rows import enqueue, lease, make_server
 
 

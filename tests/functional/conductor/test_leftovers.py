@@ -8,12 +8,13 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.bus.contract import SWEEP, Doubt, Heartbeat
-from moorage.conductor import ledger, leftovers
+from moorage.conductor.chores import leftovers
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations, servers
+from moorage.ledger import ledger
 
 HERE, THERE = uuids.generate(), uuids.generate()
 

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from moorage.conductor import lookout
-from moorage.conductor.lookout import Lookout
+from moorage.conductor.engine import lookout
+from moorage.conductor.engine.lookout import Lookout
 from moorage.db.database import Database
 from tests.functional.conductor.ledger_rows import enqueue, make_server
 from tests.support.processes import wait_until

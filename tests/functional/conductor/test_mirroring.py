@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import sqlalchemy as sa
 
-from moorage.conductor import chores
+from moorage.conductor.chores import chores
 from moorage.db.database import Database
 from moorage.db.tables.aggregates import chores as table
 from moorage.placement.client.contract import ProviderAggregates

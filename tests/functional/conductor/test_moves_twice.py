@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from moorage.conductor import ledger, runner
-from moorage.conductor.leases import Lease
-from moorage.conductor.runner import Runner
-from moorage.conductor.work import Work
+from moorage.conductor.engine import runner
+from moorage.conductor.engine.runner import Runner
+from moorage.conductor.engine.work import Work
+from moorage.ledger import ledger
+from moorage.ledger.leases import Lease
 from tests.functional.conductor.conftest import Yard
 from tests.functional.conductor.harbour import Harbour
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from moorage.conductor import ownership
+from moorage.conductor.ownership import ownership
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import services

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import msgspec
 import sqlalchemy as sa
 
-from moorage.compute import changed_ports
-from moorage.conductor import ledger
-from moorage.conductor.refreshing import Refreshing
+from moorage.compute.ports import changed_ports
+from moorage.conductor.ports.refreshing import Refreshing
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables import network as tables
 from moorage.db.tables.compute import operations
+from moorage.ledger import ledger
 from moorage.network.contract import Holding, PortRecord
 from moorage.network.pool import PoolNetwork, PoolSettings
 from tests.functional.conductor.conftest import Yard

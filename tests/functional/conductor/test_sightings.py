@@ -10,15 +10,15 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.bus.contract import Heartbeat, Sighting, Task
-from moorage.compute.known_aggregates import KnownAggregates
-from moorage.conductor import ledger
-from moorage.conductor.inbox import Inbox
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.conductor.agents.inbox import Inbox
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations, servers, services
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, ServerSpec
+from moorage.ledger import ledger
 from tests.unit.agent.stand import Stand
 
 

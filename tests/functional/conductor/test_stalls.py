@@ -11,7 +11,7 @@ from itertools import count
 
 import pytest
 
-from moorage.compute.states import VmState
+from moorage.compute.servers.states import VmState
 from moorage.core.clock import utcnow
 from tests.functional.conductor.stall import Stall, lose_leases
 from tests.functional.conductor.stand import Stand

@@ -12,11 +12,11 @@ import requests
 from falcon import testing
 
 from moorage.bus.contract import Heartbeat, NodeFacts
-from moorage.compute import wsgi
-from moorage.compute.known_aggregates import KnownAggregates
-from moorage.compute.mirror import Mirror
-from moorage.compute.reconciliation import Findings, Reconciliation
-from moorage.conductor.inbox import Inbox
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.aggregates.mirror import Mirror
+from moorage.compute.aggregates.reconciliation import Findings, Reconciliation
+from moorage.compute_api import wsgi
+from moorage.conductor.agents.inbox import Inbox
 from moorage.placement.client.contract import PlacementClient, ProviderAggregates, ReportedProvider
 from moorage.placement.client.http import HttpPlacement
 from moorage.placement.client.transport import PatientTransport, SessionTransport

@@ -23,8 +23,8 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from moorage.compute import wsgi
-from moorage.compute.mirror import PROBLEMS
+from moorage.compute.aggregates.mirror import PROBLEMS
+from moorage.compute_api import wsgi
 from moorage.db.tables import aggregates as tables
 from moorage.db.tables.compute import nodes, services
 from moorage.db.tables.placement import provider_aggregates, providers

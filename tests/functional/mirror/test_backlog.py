@@ -12,8 +12,8 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.bus.contract import SAY_AGAIN, Task
-from moorage.compute.status_mirror import StatusMirror
-from moorage.conductor.catching_up import CatchingUp
+from moorage.compute.hosts.status_mirror import StatusMirror
+from moorage.conductor.chores.catching_up import CatchingUp
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.tables.backlog import placement_backlog

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 from prometheus_client import REGISTRY
 
-from moorage.compute.api import aggregates as api
-from moorage.compute.mirror import PROBLEMS
+from moorage.compute.aggregates.mirror import PROBLEMS
+from moorage.compute_api.hosts import aggregates as api
 from tests.functional.mirror.site import Site, uuid_of
 from tests.support.faulty_proxy import CONFLICT, ERROR, GARBAGE, HUNG_UP, LOST_ANSWER, SLOW, Fault
 from tests.support.processes import wait_until
@@ -45,7 +45,7 @@ def test_a_host_joins_whatever_placement_says(
 ) -> None:
     before = failures("add_host")
     remote.proxy.fail(fault)
-    with caplog.at_level(logging.WARNING, "moorage.compute.mirror"):
+    with caplog.at_level(logging.WARNING, "moorage.compute.aggregates.mirror"):
         answer = remote.add_host(rack, "h")
     assert (answer.status, answer.json["aggregate"]["hosts"]) == (200, ["h"])
     assert failures("add_host") == before + 1

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from moorage.compute import reconciliation
-from moorage.compute.reconciliation import Findings
+from moorage.compute.aggregates import reconciliation
+from moorage.compute.aggregates.reconciliation import Findings
 from moorage.core.clock import utcnow
 from moorage.db.tables.aggregates import deleted_aggregates, unmirrored_nodes
 from tests.functional.mirror.site import Site, uuid_of

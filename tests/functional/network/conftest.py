@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.conductor import runner
+from moorage.conductor.engine import runner
 from moorage.network.neutron import NeutronNetwork
 from tests.support import faulty_proxy, stage_neutron
 from tests.support.crossing import Crossing

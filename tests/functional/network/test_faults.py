@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from moorage.bus.versions import AgentVersion
-from moorage.conductor import runner
+from moorage.conductor.engine import runner
 from moorage.core import uuids
 from moorage.network.contract import Holding, NetworkError, NetworkUnavailableError, Order
 from moorage.network.neutron import NeutronNetwork

@@ -87,11 +87,11 @@ def test_an_agent_that_is_gone_holds_nothing_back(crossing: Make, neutron: Stage
 
 
 def test_what_agents_do_meanwhile_is_said_once(crossing: Make, caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING, logger="moorage.conductor.port_duties"):
+    with caplog.at_level(logging.WARNING, logger="moorage.conductor.ports.port_duties"):
         cloud = fleet(crossing, [OLD, NEWEST])
         for _ in range(3):
             cloud.booted()
-    (said,) = [one.message for one in caplog.records if one.name == "moorage.conductor.port_duties"]
+    (said,) = [one.message for one in caplog.records if one.name == "moorage.conductor.ports.port_duties"]
     assert "agents make and bind the ports" in said
     assert "host-1" in said
 

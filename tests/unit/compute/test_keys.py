@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.compute import keys
 from moorage.compute.errors import ComputeError
+from moorage.compute.keypairs import keys
 
 
 @pytest.mark.parametrize("kind", [keys.SSH, keys.X509])

@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.compute import destinations, states
-from moorage.compute.creation import host_name_from
-from moorage.compute.destinations import Place
 from moorage.compute.errors import ComputeError, QuotaExceeded
-from moorage.compute.quotas import UNLIMITED
-from moorage.compute.states import TaskState, VmState
-from moorage.compute.usage import COUNTED, Room
+from moorage.compute.moves import destinations
+from moorage.compute.moves.destinations import Place
+from moorage.compute.quotas.quotas import UNLIMITED
+from moorage.compute.quotas.usage import COUNTED, Room
+from moorage.compute.servers import states
+from moorage.compute.servers.creation import host_name_from
+from moorage.compute.servers.states import TaskState, VmState
 
 UUID = "00000000-0000-4000-8000-000000000001"
 

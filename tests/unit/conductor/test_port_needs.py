@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.conductor.port_needs import Reach
+from moorage.deciding.port_needs import Reach
 from moorage.network.contract import PortGroup, PortNeeds, PortRecord
 from moorage.scheduler.errors import NoHostAllowedError
 from moorage.scheduler.request import Request

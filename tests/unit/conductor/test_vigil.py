@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from moorage.conductor.vigil import Vigil
+from moorage.conductor.agents.vigil import Vigil
 
 
 class Clock:

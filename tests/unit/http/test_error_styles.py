@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.compute.api.errors import FaultStyle
+from moorage.compute_api.errors import FaultStyle
 from moorage.http.errors import ErrorStyle, GuidelineStyle, HttpError, SchemaError
 
 GUIDELINE = GuidelineStyle(undefined_code="none.given", codes_since=(1, 23))

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from moorage.compute import interfaces
-from moorage.conductor import port_claims, server_ports, turns
+from moorage.compute.ports import interfaces
+from moorage.conductor.engine import turns
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.plugging_tools import PluggingTools, end, port_of
-from moorage.conductor.port_claims import Change
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.conductor.ports import port_claims, server_ports
+from moorage.conductor.ports.port_claims import Change
 from moorage.network.contract import Binding, Fault, NetworkError, Order
 
 LOG = logging.getLogger(__name__)

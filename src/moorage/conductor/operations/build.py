@@ -23,20 +23,23 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import NO_ROOM
-from moorage.compute import actions, traces
-from moorage.compute.actions import Event
-from moorage.compute.fault import fault
-from moorage.compute.states import TaskState, VmState
-from moorage.conductor import build_failures, groups, server_ports, server_spec
-from moorage.conductor.agents import Agents
-from moorage.conductor.deciding import NoHost
-from moorage.conductor.placing import BINDS_PORTS, FAILED_HOSTS, Disputed, Placer
-from moorage.conductor.plugging import PLUGGED, Plugging
-from moorage.conductor.port_duties import LATE, PortDuties
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.compute.hosts import build_failures
+from moorage.compute.servers import actions, traces
+from moorage.compute.servers.actions import Event
+from moorage.compute.servers.fault import fault
+from moorage.compute.servers.states import TaskState, VmState
+from moorage.conductor.agents import server_spec
+from moorage.conductor.agents.agents import Agents
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
+from moorage.conductor.placing import groups
+from moorage.conductor.placing.placing import BINDS_PORTS, FAILED_HOSTS, Disputed, Placer
+from moorage.conductor.ports import server_ports
+from moorage.conductor.ports.plugging import PLUGGED, Plugging
+from moorage.conductor.ports.port_duties import LATE, PortDuties
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
+from moorage.deciding.decider import NoHost
 from moorage.network import delegation
 from moorage.network.contract import Network, NetworkError, Order, PortRecord
 

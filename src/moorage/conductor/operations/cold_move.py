@@ -15,15 +15,17 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine import Connection
 
-from moorage.compute import migrations, usage
-from moorage.compute.migrations import Status
-from moorage.compute.states import TaskState, VmState
-from moorage.conductor import ledger, server_spec
-from moorage.conductor.move import Move, destination
+from moorage.compute.moves import migrations
+from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.move import Move, destination
+from moorage.compute.quotas import usage
+from moorage.compute.servers.states import TaskState, VmState
+from moorage.conductor.agents import server_spec
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving, source
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
+from moorage.ledger import ledger
 
 
 class ColdMove(Moving):

@@ -11,14 +11,14 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute import actions
-from moorage.compute.actions import Event, Origin
-from moorage.compute.migrations import Status
-from moorage.compute.states import PowerNumber, TaskState, VmState
-from moorage.conductor.move import Move
+from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.move import Move
+from moorage.compute.servers import actions
+from moorage.compute.servers.actions import Event, Origin
+from moorage.compute.servers.states import PowerNumber, TaskState, VmState
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
 from moorage.core import uuids
 
 _EVENT = "compute_confirm_resize"

@@ -14,16 +14,17 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import RELEASE_PORTS
-from moorage.compute import migrations, servers
-from moorage.compute.fault import fault
-from moorage.compute.migrations import Migration
-from moorage.conductor import ledger
-from moorage.conductor.agents import Agents
-from moorage.conductor.hosts import Hosts
-from moorage.conductor.port_duties import PortDuties
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.compute.moves import migrations
+from moorage.compute.moves.migrations import Migration
+from moorage.compute.servers import servers
+from moorage.compute.servers.fault import fault
+from moorage.conductor.agents.agents import Agents
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
+from moorage.conductor.ports.port_duties import PortDuties
 from moorage.db.database import Database
+from moorage.deciding.hosts import Hosts
+from moorage.ledger import ledger
 from moorage.network import delegation
 from moorage.network.contract import Holding, Network, Reach
 from moorage.placement.client.contract import PlacementClient

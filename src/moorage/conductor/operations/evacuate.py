@@ -11,13 +11,13 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from moorage.compute.migrations import Status
-from moorage.compute.states import TaskState, VmState
-from moorage.conductor import server_spec
-from moorage.conductor.move import Move, destination
+from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.move import Move, destination
+from moorage.compute.servers.states import TaskState, VmState
+from moorage.conductor.agents import server_spec
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
 from moorage.core.clock import utcnow
 
 LOG = logging.getLogger(__name__)

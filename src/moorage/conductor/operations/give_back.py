@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.conductor import server_ports
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
+from moorage.conductor.ports import server_ports
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
 

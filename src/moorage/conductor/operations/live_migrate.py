@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.bus.contract import ABORT, HURRY
-from moorage.compute import migrations
-from moorage.compute.migrations import Status, Wish
-from moorage.compute.states import VmState
-from moorage.conductor import server_ports, server_spec
-from moorage.conductor.move import Move, destination
+from moorage.compute.moves import migrations
+from moorage.compute.moves.migrations import Status, Wish
+from moorage.compute.moves.move import Move, destination
+from moorage.compute.servers.states import VmState
+from moorage.conductor.agents import server_spec
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.cold_move import arrival
 from moorage.conductor.operations.moving import Moving, cell_of, source
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.conductor.ports import server_ports
 from moorage.network.contract import NetworkError
 
 _LOOK_SECONDS = 5.0

@@ -19,21 +19,24 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute import actions, migrations, traces, usage
-from moorage.compute.actions import Event
-from moorage.compute.fault import fault
-from moorage.compute.migrations import Status
-from moorage.compute.states import VmState
-from moorage.conductor import groups, server_ports
-from moorage.conductor.agents import Agents
-from moorage.conductor.both_ends import BothEnds
-from moorage.conductor.deciding import NoHost
-from moorage.conductor.hosts import Hosts
-from moorage.conductor.move import TASKS, End, Move, destination
-from moorage.conductor.placing import FAILED_HOSTS, Disputed, Placer
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.compute.moves import migrations
+from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.move import TASKS, End, Move, destination
+from moorage.compute.quotas import usage
+from moorage.compute.servers import actions, traces
+from moorage.compute.servers.actions import Event
+from moorage.compute.servers.fault import fault
+from moorage.compute.servers.states import VmState
+from moorage.conductor.agents.agents import Agents
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
+from moorage.conductor.placing import groups
+from moorage.conductor.placing.both_ends import BothEnds
+from moorage.conductor.placing.placing import FAILED_HOSTS, Disputed, Placer
+from moorage.conductor.ports import server_ports
 from moorage.db.database import Database
+from moorage.deciding.decider import NoHost
+from moorage.deciding.hosts import Hosts
 from moorage.network.contract import Network, NetworkError, Reach
 
 _DISPUTE_SECONDS = 0.5

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from moorage.compute import actions, interfaces
-from moorage.compute.actions import Event
-from moorage.conductor import server_ports
-from moorage.conductor.agents import Agents
-from moorage.conductor.hosts import Hosts
-from moorage.conductor.port_claims import PortClaims
-from moorage.conductor.work import Work
+from moorage.compute.ports import interfaces
+from moorage.compute.servers import actions
+from moorage.compute.servers.actions import Event
+from moorage.conductor.agents.agents import Agents
+from moorage.conductor.engine.work import Work
+from moorage.conductor.ports import server_ports
+from moorage.conductor.ports.port_claims import PortClaims
 from moorage.db.database import Database
+from moorage.deciding.hosts import Hosts
 from moorage.network.contract import Network, PortRecord
 
 Failed = Callable[[Work, str], None]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.compute.states import VmState
-from moorage.conductor.agents import Agents
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.compute.servers.states import VmState
+from moorage.conductor.agents.agents import Agents
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
 
 _STATE_AFTER = {"start": VmState.ACTIVE, "stop": VmState.STOPPED, "reboot": VmState.ACTIVE}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.compute.states import PowerNumber, VmState
-from moorage.conductor.agents import Agents
-from moorage.conductor.hosts import Hosts
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.compute.servers.states import PowerNumber, VmState
+from moorage.conductor.agents.agents import Agents
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
+from moorage.deciding.hosts import Hosts
 
 _STATE_OF = {PowerNumber.RUNNING: VmState.ACTIVE.value, PowerNumber.SHUT_DOWN: VmState.STOPPED.value}
 

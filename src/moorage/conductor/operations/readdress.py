@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from moorage.compute import interfaces
-from moorage.conductor import server_ports, turns
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.compute.ports import interfaces
+from moorage.conductor.engine import turns
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
+from moorage.conductor.ports import server_ports
 from moorage.db.database import Database
 from moorage.network.contract import Network, NetworkError, PortRecord
 

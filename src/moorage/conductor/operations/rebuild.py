@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from moorage.compute import actions
-from moorage.compute.actions import Event
-from moorage.compute.fault import fault
-from moorage.compute.states import TaskState, VmState
-from moorage.conductor import server_spec
-from moorage.conductor.agents import Agents
-from moorage.conductor.fitness import Fitness
-from moorage.conductor.hosts import Hosts
-from moorage.conductor.runner import Step
-from moorage.conductor.work import Work
+from moorage.compute.servers import actions
+from moorage.compute.servers.actions import Event
+from moorage.compute.servers.fault import fault
+from moorage.compute.servers.states import TaskState, VmState
+from moorage.conductor.agents import server_spec
+from moorage.conductor.agents.agents import Agents
+from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.work import Work
+from moorage.conductor.placing.fitness import Fitness
+from moorage.deciding.hosts import Hosts
 
 _EVENT = "compute_rebuild_instance"
 

@@ -11,12 +11,13 @@ from functools import partial
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute import migrations, usage
-from moorage.compute.migrations import Status
-from moorage.compute.states import PowerNumber, VmState
-from moorage.conductor.move import Move
+from moorage.compute.moves import migrations
+from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.move import Move
+from moorage.compute.quotas import usage
+from moorage.compute.servers.states import PowerNumber, VmState
+from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving
-from moorage.conductor.work import Work
 
 
 class RevertResize(Moving):

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from moorage.compute.migrations import Status
-from moorage.conductor import ledger
-from moorage.conductor.move import Move
+from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.move import Move
+from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving, return_quota, stay_in_group
-from moorage.conductor.work import Work
+from moorage.ledger import ledger
 
 _LOOK_AGAIN_SECONDS = 0.5
 

@@ -4,15 +4,6 @@ from __future__ import annotations
 
 from alembic import context
 
-from moorage.db.tables import (  # noqa: F401  (register them)
-    aggregates,
-    backlog,
-    compute,
-    moves,
-    network,
-    placement,
-    revisions,
-)
 from moorage.db.tables.metadata import METADATA
 
 context.configure(

@@ -169,7 +169,7 @@ server_group_members = sa.Table(
     sa.Column("server_id", Id, sa.ForeignKey("servers.id", ondelete="CASCADE"), primary_key=True, index=True),
     sa.Column("node_uuid", sa.String(36)),
 )
-"""`node_uuid` is where the group has agreed to have the member: see `conductor/groups.py`."""
+"""`node_uuid` is where the group has agreed to have the member: see `conductor/placing/groups.py`."""
 
 actions = sa.Table(
     "actions",

@@ -11,12 +11,7 @@ from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.http.version import Version
 from moorage.placement.api.queries import parsing
-from moorage.placement.api.refusals import (
-    CANNOT_DELETE_PARENT,
-    DUPLICATE_NAME,
-    PROVIDER_IN_USE,
-    refusing,
-)
+from moorage.placement.api.refusals import CANNOT_DELETE_PARENT, DUPLICATE_NAME, PROVIDER_IN_USE, refusing
 from moorage.placement.errors import (
     ParentRefused,
     ProviderExists,

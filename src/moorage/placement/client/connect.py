@@ -14,13 +14,7 @@ from oslo_config import cfg
 from moorage.core.config import ConfigError
 from moorage.placement.client.contract import PlacementUnavailableError
 from moorage.placement.client.http import HttpPlacement
-from moorage.placement.client.transport import (
-    ATTEMPTS,
-    AdapterTransport,
-    Answer,
-    PatientTransport,
-    Transport,
-)
+from moorage.placement.client.transport import ATTEMPTS, AdapterTransport, Answer, PatientTransport, Transport
 
 GROUP = "placement_client"
 

@@ -11,10 +11,14 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute import aggregates, options, quotas, servers, wsgi
-from moorage.compute.server import Server
-from moorage.compute.service import ComputeService, Settings
-from moorage.compute.states import PowerNumber, VmState
+from moorage.compute import options
+from moorage.compute.aggregates import aggregates
+from moorage.compute.quotas import quotas
+from moorage.compute.servers import servers
+from moorage.compute.servers.server import Server
+from moorage.compute.servers.states import PowerNumber, VmState
+from moorage.compute_api import wsgi
+from moorage.compute_api.service import ComputeService, Settings
 from moorage.core import config
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.compute import actions
+from moorage.compute.servers import actions
 from moorage.core.clock import utcnow
 from tests.functional.compute.servers.conftest import ABSENT, Cloud
 

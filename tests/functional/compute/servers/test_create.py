@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.compute.states import VmState
+from moorage.compute.servers.states import VmState
 from moorage.db.tables import compute as tables
 from tests.functional.compute.servers.conftest import (
     ABSENT,

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.compute.states import TaskState, VmState
+from moorage.compute.servers.states import TaskState, VmState
 from moorage.network.pool import mac_of, port_of
 from tests.functional.compute.servers.conftest import ABSENT, NETWORK, Cloud
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.compute.fault import fault
+from moorage.compute.servers.fault import fault
 from moorage.db.tables import compute as tables
 from tests.functional.compute.servers.conftest import ABSENT, IMAGE, Cloud
 

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.compute.api import policies
-from moorage.compute.api.routes import FURTHER_RULES, ROUTES
-from moorage.compute.api.server_actions import ACTIONS
+from moorage.compute_api import policies
+from moorage.compute_api.routes import FURTHER_RULES, ROUTES
+from moorage.compute_api.servers.server_actions import ACTIONS
 from moorage.db.tables import compute as tables
 from moorage.http.caller import Caller
 from moorage.http.policy import Authorizer, Target

@@ -1,0 +1,1 @@
+"""Host aggregates, the zones they make, and their mirror in Placement."""

@@ -1,0 +1,1 @@
+"""Flavors, and what their extra specs mean."""

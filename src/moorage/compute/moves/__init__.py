@@ -1,0 +1,1 @@
+"""Moves: resizes, migrations, evacuations, and the record of each."""

@@ -1,0 +1,85 @@
+"""A move as its operation carries it: from where, to what, and what to go back to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from moorage.compute.moves.migrations import Migration
+from moorage.compute.servers.states import VmState
+from moorage.conductor.engine.work import Work
+
+TASKS = "tasks"
+"""In an operation's data: by host, the attempt of the last task that it was given."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """Where a server is, or comes from."""
+
+    host: str
+    node: str
+    node_uuid: str
+    zone: str | None = None
+
+    def as_columns(self) -> dict[str, Any]:
+        """As the server's row has them."""
+        return {
+            "host": self.host,
+            "node": self.node,
+            "node_uuid": self.node_uuid,
+            "availability_zone": self.zone,
+        }
+
+
+class Move(msgspec.Struct, frozen=True):
+    migration_id: int
+    migration_uuid: str
+    source: End
+    old_state: str
+    """What the server was, and becomes again if the move fails."""
+    old_flavor: dict[str, Any]
+    flavor: dict[str, Any]
+    """What it shall be from now on."""
+    runs: bool = True
+    """Whether it shall run at its destination."""
+    target: str | None = None
+    """The one host that it may go to."""
+    reserved: dict[str, int] = {}
+    """Quota that was taken in advance."""
+
+    @classmethod
+    def from_migration(
+        cls,
+        migration: Migration,
+        *,
+        zone: str | None = None,
+        target: str | None = None,
+        runs: bool | None = None,
+    ) -> Move:
+        """`zone` is the source's; unless it is said, a server `runs` if it did."""
+        return cls(
+            migration_id=migration.id,
+            migration_uuid=migration.uuid,
+            source=End(migration.source_host, migration.source_node, migration.source_node_uuid, zone),
+            old_state=migration.old_state,
+            old_flavor=migration.old_flavor,
+            flavor=migration.new_flavor,
+            runs=migration.old_state == VmState.ACTIVE if runs is None else runs,
+            target=target,
+            reserved=migration.reserved,
+        )
+
+    def as_data(self) -> dict[str, Any]:
+        """As an operation keeps it."""
+        return {"move": msgspec.to_builtins(self)}
+
+    @classmethod
+    def of(cls, work: Work) -> Move:
+        return msgspec.convert(work.data["move"], cls)
+
+
+def destination(work: Work) -> End:
+    """Where the operation has found a place."""
+    placed = work.data["placed"]
+    return End(placed["host"], placed["node"], placed["node_uuid"], placed["zone"])

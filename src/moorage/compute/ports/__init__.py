@@ -1,0 +1,1 @@
+"""Ports of servers: attaching and detaching, and what the network service tells of them."""

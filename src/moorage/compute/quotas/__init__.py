@@ -1,0 +1,1 @@
+"""Quotas, and what projects use of them."""

@@ -1,0 +1,247 @@
+"""Making servers: quota, rows, actions and build operations, all in one transaction or not at all."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from moorage.compute.errors import ComputeError, QuotaExceeded
+from moorage.compute.quotas import usage
+from moorage.compute.quotas.quotas import UNLIMITED, Limits
+from moorage.compute.quotas.usage import Room
+from moorage.compute.servers import actions
+from moorage.compute.servers.actions import Origin
+from moorage.compute.servers.states import TaskState, VmState
+from moorage.core import letters, uuids
+from moorage.db.tables.compute import server_group_members, server_groups, servers
+from moorage.ledger import ledger
+
+_ID_LETTERS = string.ascii_lowercase + string.digits
+_MAX_HOSTNAME = 63
+_MAX_NAME = 255
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user asked for, checked and looked up."""
+
+    name: str
+    flavor: Mapping[str, Any]
+    request: Mapping[str, Any]
+    """As the scheduler and the conductor read it; see the table."""
+    least: int = 1
+    most: int = 1
+    description: str | None = None
+    hostname: str | None = None
+    image_ref: str = ""
+    key_name: str | None = None
+    user_data: str | None = None
+    config_drive: bool = False
+    zone: str | None = None
+    access_ip_v4: str = ""
+    access_ip_v6: str = ""
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    group: str | None = None
+
+
+@dataclass(frozen=True)
+class Made:
+    reservation_id: str
+    uuids: list[str]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The quotas that hold for this caller."""
+
+    project: Limits
+    user: Limits | None
+    """Limits of the user's own, where they have some."""
+    group_members: int
+
+
+@dataclass(frozen=True)
+class Order:
+    """One request for one server or several."""
+
+    origin: Origin
+    wanted: Wanted
+    bounds: Bounds
+
+
+def create(connection: Connection, orders: Sequence[Order]) -> list[Made | ComputeError]:
+    """Make what independent orders want, each on its own merits: for each what was made, or why not."""
+    books = Books(connection)
+    for project_id in sorted({order.origin.project_id for order in orders}):
+        books.open(project_id)
+    outcomes: list[Made | ComputeError] = []
+    rows: list[tuple[Order, dict[str, Any]]] = []
+    for order in orders:
+        try:
+            count = books.enter(order)
+        except ComputeError as error:
+            outcomes.append(error)
+            continue
+        made, new = rows_of(order, count)
+        outcomes.append(made)
+        rows += [(order, row) for row in new]
+    books.close()
+    if rows:
+        _insert(connection, rows, books)
+    return outcomes
+
+
+def rows_of(order: Order, count: int) -> tuple[Made, list[dict[str, Any]]]:
+    """The rows that the servers of an order will have."""
+    reservation_id = "r-" + letters.draw(_ID_LETTERS, 8)
+    rows = [_row(order.origin, order.wanted, reservation_id, index, count) for index in range(count)]
+    return Made(reservation_id, [row["uuid"] for row in rows]), rows
+
+
+_INSERT = sa.insert(servers).returning(servers.c.uuid, servers.c.id)
+
+
+def _insert(connection: Connection, rows: list[tuple[Order, dict[str, Any]]], books: Books) -> None:
+    inserted = connection.execute(_INSERT, [row for _, row in rows])
+    ids = {made.uuid: made.id for made in inserted}
+    origins = {ids[row["uuid"]]: order.origin for order, row in rows}
+    members = [
+        {"group_id": books.group_id(order.wanted.group), "server_id": ids[row["uuid"]]}
+        for order, row in rows
+        if order.wanted.group is not None
+    ]
+    if members:
+        connection.execute(sa.insert(server_group_members), members)
+    ledger.enqueue_first(connection, "build", actions.start_many(connection, origins, "create"))
+
+
+class Books:
+    """What projects, users and groups have, under lock, while orders are entered into it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._projects: dict[str, dict[str, int]] = {}
+        self._users: dict[tuple[str, str], dict[str, int]] = {}
+        self._groups: dict[str, _Group] = {}
+        self._entered: dict[str, Counter[str]] = {}
+
+    def open(self, project_id: str) -> None:
+        """Nobody else counts for this project until the transaction ends."""
+        self._projects[project_id] = usage.lock(self._connection, project_id)
+
+    def enter(self, order: Order) -> int:
+        """Count an order, or raise and count nothing; how many servers it gets."""
+        project_id, user_id = order.origin.project_id, order.origin.user_id
+        wanted, bounds = order.wanted, order.bounds
+        each = usage.of_one(wanted.flavor)
+        rooms = [Room(bounds.project, self._projects[project_id])]
+        if bounds.user is not None:
+            rooms.append(Room({**bounds.project, **bounds.user}, self._used_by(project_id, user_id)))
+        count = wanted.most
+        for room in rooms:
+            count = room.grant(each, wanted.least, count)
+        if wanted.group is not None:
+            self._group(wanted.group, project_id).join(count, bounds.group_members)
+        total = {name: amount * count for name, amount in each.items()}
+        for room in rooms:
+            for name, amount in total.items():
+                room.used[name] += amount
+        self._entered.setdefault(project_id, Counter()).update(total)
+        return count
+
+    def close(self) -> None:
+        """Write down what was entered."""
+        for project_id, total in self._entered.items():
+            usage.add(self._connection, project_id, total)
+
+    def group_id(self, uuid: str) -> int:
+        return self._groups[uuid].id
+
+    def _used_by(self, project_id: str, user_id: str) -> dict[str, int]:
+        key = (project_id, user_id)
+        if key not in self._users:
+            self._users[key] = usage.used_by(self._connection, project_id, user_id)
+        return self._users[key]
+
+    def _group(self, uuid: str, project_id: str) -> _Group:
+        if uuid not in self._groups:
+            self._groups[uuid] = _lock_group(self._connection, uuid, project_id)
+        group = self._groups[uuid]
+        if group.project_id != project_id:
+            raise _no_group(uuid)
+        return group
+
+
+@dataclass
+class _Group:
+    id: int
+    project_id: str
+    members: int
+
+    def join(self, count: int, limit: int) -> None:
+        if limit != UNLIMITED and self.members + count > limit:
+            raise QuotaExceeded("Quota exceeded, too many servers in group")
+        self.members += count
+
+
+def _row(origin: Origin, wanted: Wanted, reservation_id: str, index: int, count: int) -> dict[str, Any]:
+    uuid = uuids.generate()
+    suffix = f"-{index + 1}" if count > 1 else ""
+    return {
+        "uuid": uuid,
+        "project_id": origin.project_id,
+        "user_id": origin.user_id,
+        "name": f"{wanted.name[: _MAX_NAME - len(suffix)]}{suffix}",
+        "description": wanted.description,
+        "hostname": wanted.hostname or host_name_from(wanted.name, uuid, suffix),
+        "reservation_id": reservation_id,
+        "launch_index": index,
+        "flavor": dict(wanted.flavor),
+        "flavorid": wanted.flavor["id"],
+        "image_ref": wanted.image_ref,
+        "key_name": wanted.key_name,
+        "vm_state": VmState.BUILDING,
+        "task_state": TaskState.SCHEDULING,
+        "availability_zone": None,
+        "requested_zone": wanted.zone,
+        "config_drive": wanted.config_drive,
+        "user_data": wanted.user_data,
+        "access_ip_v4": wanted.access_ip_v4,
+        "access_ip_v6": wanted.access_ip_v6,
+        "metadata": dict(wanted.metadata),
+        "tags": list(wanted.tags),
+        "request": dict(wanted.request),
+    }
+
+
+def host_name_from(name: str, uuid: str, suffix: str = "") -> str:
+    """A name that a machine can have, made from one that a person gave."""
+    plain = name.encode("latin-1", "ignore").decode("latin-1")[:_MAX_HOSTNAME]
+    plain = re.sub(r"[ _.]", "-", plain)
+    plain = re.sub(r"[^\w-]+", "", plain).lower().strip("-")
+    return f"{plain}{suffix}" if plain else f"Server-{uuid}"
+
+
+def _lock_group(connection: Connection, uuid: str, project_id: str) -> _Group:
+    query = (
+        sa.select(server_groups.c.id)
+        .where(server_groups.c.uuid == uuid, server_groups.c.project_id == project_id)
+        .with_for_update()
+    )
+    found = connection.execute(query).scalar_one_or_none()
+    if found is None:
+        raise _no_group(uuid)
+    counted = sa.select(sa.func.count()).where(server_group_members.c.group_id == found)
+    return _Group(found, project_id, connection.execute(counted).scalar_one())
+
+
+def _no_group(uuid: str) -> ComputeError:
+    return ComputeError(f"Instance group {uuid} could not be found.")

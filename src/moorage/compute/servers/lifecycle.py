@@ -1,0 +1,141 @@
+"""What a user may ask of a server.
+
+Each request checks the state, changes it and writes the operation, all in the caller's transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from moorage.compute.moves import migrations
+from moorage.compute.moves.migrations import Migration
+from moorage.compute.moves.move import End, Move
+from moorage.compute.servers import actions, servers
+from moorage.compute.servers.actions import Origin
+from moorage.compute.servers.server import Server
+from moorage.compute.servers.server_errors import InvalidState, ServerLocked, ServerNotReady
+from moorage.compute.servers.states import TaskState, VmState
+from moorage.ledger import ledger
+
+OWNER = "owner"
+ADMIN = "admin"
+_REBOOTABLE = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
+_INTERRUPTIBLE = (None, TaskState.REBOOTING, TaskState.REBOOTING_HARD)
+
+
+def require_unlocked(server: Server, *, as_admin: bool) -> None:
+    """A locked server is changed by administrators only."""
+    if server.locked_by is not None and not as_admin:
+        raise ServerLocked(server.uuid)
+
+
+def require_state(
+    server: Server,
+    action: str,
+    vm_states: Collection[str] | None,
+    task_states: Collection[str | None] | None = (None,),
+    *,
+    launched: bool = True,
+) -> None:
+    """The API's rules: None allows any state; `launched` wants a server that has run before."""
+    if vm_states is not None and server.vm_state not in vm_states:
+        raise InvalidState(action, server.uuid, "vm_state", server.vm_state)
+    if task_states is not None and server.task_state not in task_states:
+        raise InvalidState(action, server.uuid, "task_state", server.task_state)
+    if launched and server.launched_at is None:
+        raise InvalidState(action, server.uuid, "launched_at", None)
+
+
+def delete(connection: Connection, server: Server, origin: Origin) -> None:
+    """Whatever is going on with the server ends here. Asked again, nothing more happens."""
+    if server.task_state == TaskState.DELETING:
+        return
+    action_id = actions.start(connection, server.id, "delete", origin)
+    ledger.cancel(connection, server.id)
+    servers.set_state(connection, server.id, task_state=TaskState.DELETING, progress=0)
+    ledger.enqueue(connection, server.id, "delete", {}, action_id)
+
+
+def start(connection: Connection, server: Server, origin: Origin) -> None:
+    require_state(server, "start", (VmState.STOPPED,))
+    _power(connection, server, origin, "start", TaskState.POWERING_ON)
+
+
+def stop(connection: Connection, server: Server, origin: Origin) -> None:
+    require_state(server, "stop", (VmState.ACTIVE, VmState.ERROR))
+    _power(connection, server, origin, "stop", TaskState.POWERING_OFF)
+
+
+def reboot(connection: Connection, server: Server, origin: Origin, *, hard: bool) -> None:
+    """A hard reboot may cut a soft one short, and wakes servers that don't run."""
+    if hard:
+        require_state(server, "reboot", _REBOOTABLE, _INTERRUPTIBLE)
+        ledger.cancel(connection, server.id)
+    else:
+        require_state(server, "reboot", (VmState.ACTIVE,))
+    task = TaskState.REBOOTING_HARD if hard else TaskState.REBOOTING
+    _power(connection, server, origin, "reboot", task, {"hard": hard})
+
+
+def _power(
+    connection: Connection,
+    server: Server,
+    origin: Origin,
+    kind: str,
+    task_state: TaskState,
+    data: dict[str, bool] | None = None,
+) -> None:
+    if server.host is None:
+        raise ServerNotReady(server.uuid)
+    action_id = actions.start(connection, server.id, kind, origin)
+    servers.set_state(connection, server.id, task_state=task_state)
+    ledger.enqueue(connection, server.id, kind, dict(data or {}), action_id)
+
+
+def lock(connection: Connection, server: Server, origin: Origin, reason: str | None) -> None:
+    """Who works in the project locks as its owner, and changes no lock that is there."""
+    is_owner = server.project_id == origin.project_id
+    if server.locked_by is not None and is_owner:
+        return
+    action_id = actions.start(connection, server.id, "lock", origin)
+    locked_by = OWNER if is_owner else ADMIN
+    servers.update(connection, server.id, locked_by=locked_by, locked_reason=reason or server.locked_reason)
+    actions.finish(connection, {action_id: None})
+
+
+def may_unlock(server: Server, origin: Origin) -> bool:
+    """Whether the lock is one that this caller would have made."""
+    expected = OWNER if server.project_id == origin.project_id else ADMIN
+    return server.locked_by in (None, expected)
+
+
+def unlock(connection: Connection, server: Server, origin: Origin) -> None:
+    action_id = actions.start(connection, server.id, "unlock", origin)
+    servers.update(connection, server.id, locked_by=None, locked_reason=None)
+    actions.finish(connection, {action_id: None})
+
+
+def reset_state(connection: Connection, server: Server, origin: Origin, vm_state: VmState) -> None:
+    """An administrator knows better: what was going on is given up."""
+    action_id = actions.start(connection, server.id, "resetState", origin)
+    ledger.cancel(connection, server.id)
+    move = migrations.active(connection, server.id)
+    task_state = None if move is None else TaskState.RESIZE_REVERTING
+    servers.set_state(connection, server.id, vm_state=vm_state, task_state=task_state)
+    if move is not None:
+        _unwind(connection, server, move)
+    actions.finish(connection, {action_id: None})
+
+
+def _unwind(connection: Connection, server: Server, migration: Migration) -> None:
+    """The server stays where it is; the other end of its move lets go of it."""
+    data = Move.from_migration(migration).as_data()
+    if server.host != migration.source_host:
+        data["placed"] = data["move"]["source"]
+    elif migration.dest_host is not None:
+        other = End(migration.dest_host, migration.dest_node or "", migration.dest_node_uuid or "")
+        data["placed"] = msgspec.to_builtins(other)
+    ledger.enqueue(connection, server.id, "unwind", data)

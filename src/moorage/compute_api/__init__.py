@@ -1,0 +1,1 @@
+"""The Compute API: its table of routes, and one handler file a resource, by family."""

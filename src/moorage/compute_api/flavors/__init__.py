@@ -1,0 +1,1 @@
+"""`/flavors`, and what is below a flavor."""

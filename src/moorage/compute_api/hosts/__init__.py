@@ -1,0 +1,1 @@
+"""What administrators see of hosts: services, hypervisors, aggregates, zones."""

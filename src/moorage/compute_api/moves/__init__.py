@@ -1,0 +1,1 @@
+"""Actions that move servers, plans, and the records of moves."""

@@ -1,0 +1,1 @@
+"""Networks of a new server, ports of one that is there, events from the network service."""

@@ -1,0 +1,56 @@
+"""The networks that a caller asks for, agreed to by whoever has them while the caller is there to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from moorage.compute.errors import (
+    ComputeError,
+    ConflictError,
+    ForbiddenError,
+    NotFoundError,
+    UnavailableError,
+)
+from moorage.compute_api.service import ComputeService
+from moorage.http.call import Call
+from moorage.network.contract import Agreed, Asker, Fault, NetworkError, Networks, NetworkUnavailableError
+
+Errors = Mapping[Fault, type[ComputeError]]
+AT_BOOT: Errors = {
+    Fault.BAD_REQUEST: ComputeError,
+    Fault.CONFLICT: ConflictError,
+    Fault.FORBIDDEN: ForbiddenError,
+    Fault.NOT_FOUND: ComputeError,
+    Fault.TAKEN: ComputeError,
+    Fault.AMBIGUOUS: ConflictError,
+}
+AT_ATTACH: Errors = {
+    **AT_BOOT,
+    Fault.NOT_FOUND: NotFoundError,
+    Fault.TAKEN: ConflictError,
+    Fault.AMBIGUOUS: ComputeError,
+}
+"""What the API has for the same faults differs."""
+
+
+def agree(
+    service: ComputeService, call: Call, networks: Networks, security_groups: Sequence[str], count: int
+) -> Agreed:
+    with told():
+        return service.network.agree(asker_of(call), networks, security_groups, count)
+
+
+def asker_of(call: Call) -> Asker:
+    return Asker(call.caller.project_id or "", call.caller.token)
+
+
+@contextmanager
+def told(errors: Errors = AT_BOOT) -> Iterator[None]:
+    """What the network says, with the status that this API has for it."""
+    try:
+        yield
+    except NetworkError as error:
+        raise errors[error.fault](str(error)) from error
+    except NetworkUnavailableError as error:
+        raise UnavailableError("The network service does not answer. Try again later.") from error

@@ -1,0 +1,1 @@
+"""What users and projects have beside servers: keys, groups, limits, quotas."""

@@ -1,0 +1,55 @@
+"""`/limits`: what the caller's project may have, and what it has."""
+
+from __future__ import annotations
+
+from moorage.compute.quotas import quotas
+from moorage.compute_api.endpoint import RULE
+from moorage.compute_api.projects.quota_sets import limits_shown, used_by
+from moorage.compute_api.service import ComputeService
+from moorage.http.call import Call
+from moorage.http.reply import Reply
+from moorage.http.version import Version
+
+OTHER_PROJECT = f"{RULE}limits:other_project"
+
+_SHOWN: tuple[tuple[str, str, Version | None], ...] = (
+    ("maxTotalInstances", "instances", None),
+    ("maxTotalCores", "cores", None),
+    ("maxTotalRAMSize", "ram", None),
+    ("maxTotalKeypairs", "key_pairs", None),
+    ("maxServerMeta", "metadata_items", None),
+    ("maxImageMeta", "metadata_items", (2, 39)),
+    ("maxServerGroups", "server_groups", None),
+    ("maxServerGroupMembers", "server_group_members", None),
+    ("maxTotalFloatingIps", "floating_ips", (2, 36)),
+    ("maxSecurityGroups", "security_groups", (2, 36)),
+    ("maxSecurityGroupRules", "security_group_rules", (2, 36)),
+    ("maxPersonality", "injected_files", (2, 57)),
+    ("maxPersonalitySize", "injected_file_content_bytes", (2, 57)),
+)
+"""The API's name, the quota, and the version that no longer shows it."""
+
+_USED: tuple[tuple[str, str, Version | None], ...] = (
+    ("totalInstancesUsed", "instances", None),
+    ("totalCoresUsed", "cores", None),
+    ("totalRAMUsed", "ram", None),
+    ("totalServerGroupsUsed", "server_groups", None),
+    ("totalFloatingIpsUsed", "floating_ips", (2, 36)),
+    ("totalSecurityGroupsUsed", "security_groups", (2, 36)),
+)
+
+
+def index(service: ComputeService, call: Call) -> Reply:
+    """Show the limits of a project and what it uses."""
+    query = call.checked_query()
+    project_id = call.caller.project_id or ""
+    if "tenant_id" in query:
+        project_id = query.get("tenant_id") or ""
+        call.authorize(OTHER_PROJECT, {"project_id": project_id})
+    with service.database.snapshot() as connection:
+        bounds = limits_shown(quotas.of_project(connection, service.settings.quotas, project_id))
+        used = used_by(connection, project_id, None)
+    absolute = {
+        name: bounds[quota] for name, quota, gone in _SHOWN if gone is None or call.version < gone
+    } | {name: used.get(quota, 0) for name, quota, gone in _USED if gone is None or call.version < gone}
+    return Reply(body={"limits": {"rate": [], "absolute": absolute}})

@@ -1,0 +1,253 @@
+"""JSON schemas of all resources but servers, each with the microversion from which it holds."""
+
+from __future__ import annotations
+
+from moorage.compute.flavors.flavors import SORTABLE
+from moorage.compute.servers.server_groups import AFFINITY, ANTI_AFFINITY, SOFT_AFFINITY, SOFT_ANTI_AFFINITY
+from moorage.compute_api.schema_types import (
+    BOOLEAN,
+    HOST,
+    LIMIT,
+    MAX_INT,
+    NAME,
+    NON_NEGATIVE,
+    PAGE,
+    POSITIVE,
+    SHORT_TEXT,
+    SPEC_KEY,
+    STRING,
+    Json,
+    closed,
+    tolerant,
+    wrapped,
+)
+from moorage.http.schema import Schema, VersionedSchema
+
+# ---------------------------------------------------------------- flavors
+
+_FLAVOR: Json = {
+    "name": NAME,
+    "id": {
+        "type": ["string", "number", "null"],
+        "minLength": 1,
+        "maxLength": 255,
+        "pattern": "^(?! )[a-zA-Z0-9. _-]+(?<! )$",
+    },
+    "ram": {**POSITIVE, "maximum": MAX_INT},
+    "vcpus": {**POSITIVE, "maximum": MAX_INT},
+    "disk": {**NON_NEGATIVE, "maximum": MAX_INT},
+    "OS-FLV-EXT-DATA:ephemeral": {**NON_NEGATIVE, "maximum": MAX_INT},
+    "swap": {**NON_NEGATIVE, "maximum": MAX_INT},
+    "rxtx_factor": {
+        "type": ["number", "string"],
+        "pattern": r"^[0-9]+(\.[0-9]+)?$",
+        "exclusiveMinimum": 0,
+        "maximum": 3.40282e38,
+    },
+    "os-flavor-access:is_public": BOOLEAN,
+}
+_FLAVOR_TEXT: Json = {
+    "type": ["string", "null"],
+    "maxLength": 65535,
+    "pattern": r"^[^\x00-\x08\x0b-\x1f\x7f]*$",
+}
+_NEEDED = ("name", "ram", "vcpus", "disk")
+CREATE_FLAVOR = VersionedSchema(
+    {
+        (2, 1): wrapped("flavor", closed(_FLAVOR, _NEEDED)),
+        (2, 55): wrapped("flavor", closed({**_FLAVOR, "description": _FLAVOR_TEXT}, _NEEDED)),
+    }
+)
+UPDATE_FLAVOR = Schema(wrapped("flavor", closed({"description": _FLAVOR_TEXT}, ("description",))))
+_LIST_FLAVORS: Json = {
+    **PAGE,
+    "is_public": STRING,
+    "minRam": STRING,
+    "minDisk": STRING,
+    "sort_key": {"enum": list(SORTABLE)},
+    "sort_dir": {"enum": ["asc", "desc"]},
+}
+LIST_FLAVORS = VersionedSchema({(2, 1): tolerant(_LIST_FLAVORS), (2, 75): closed(_LIST_FLAVORS)})
+
+_SPECS: Json = {
+    "type": "object",
+    "patternProperties": {SPEC_KEY: {"type": ["string", "number"], "maxLength": 255}},
+    "additionalProperties": False,
+}
+CREATE_SPECS = Schema(wrapped("extra_specs", _SPECS))
+UPDATE_SPEC = Schema({**_SPECS, "minProperties": 1, "maxProperties": 1})
+
+_TENANT = closed({"tenant": SHORT_TEXT}, ("tenant",))
+FLAVOR_ACTION = Schema(
+    {
+        "type": "object",
+        "properties": {"addTenantAccess": _TENANT, "removeTenantAccess": _TENANT},
+        "additionalProperties": False,
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+)
+
+# ---------------------------------------------------------------- key pairs
+
+_KEY_NAME: Json = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": r"^(?!\s)[a-zA-Z0-9 _-]+(?<!\s)$",
+}
+_KEY_NAME_2_92: Json = {**_KEY_NAME, "pattern": r"^(?!\s)[a-zA-Z0-9 _@.-]+(?<!\s)$"}
+_KEY: Json = {"name": _KEY_NAME, "public_key": STRING}
+_KEY_2_2: Json = {**_KEY, "type": {"enum": ["ssh", "x509"]}}
+_KEY_2_10: Json = {**_KEY_2_2, "user_id": STRING}
+_KEY_2_92: Json = {**_KEY_2_10, "name": _KEY_NAME_2_92}
+CREATE_KEYPAIR = VersionedSchema(
+    {
+        (2, 1): wrapped("keypair", closed(_KEY, ("name",))),
+        (2, 2): wrapped("keypair", closed(_KEY_2_2, ("name",))),
+        (2, 10): wrapped("keypair", closed(_KEY_2_10, ("name",))),
+        (2, 92): wrapped("keypair", closed(_KEY_2_92, ("name", "public_key"))),
+    }
+)
+_OF_USER: Json = {"user_id": STRING}
+LIST_KEYPAIRS = VersionedSchema(
+    {
+        (2, 1): tolerant({}),
+        (2, 10): tolerant(_OF_USER),
+        (2, 35): tolerant({**_OF_USER, **PAGE}),
+        (2, 75): closed({**_OF_USER, **PAGE}),
+    }
+)
+ONE_KEYPAIR = VersionedSchema({(2, 1): tolerant({}), (2, 75): closed(_OF_USER)})
+
+# ---------------------------------------------------------------- services and hypervisors
+
+_SERVICE: Json = {"host": HOST, "binary": SHORT_TEXT, "disabled_reason": SHORT_TEXT}
+UPDATE_SERVICE = VersionedSchema(
+    {
+        (2, 1): closed(_SERVICE, ("host", "binary")),
+        (2, 11): closed({**_SERVICE, "forced_down": BOOLEAN}, ("host", "binary")),
+        (2, 53): closed(
+            {
+                "status": {"enum": ["enabled", "disabled"]},
+                "disabled_reason": SHORT_TEXT,
+                "forced_down": BOOLEAN,
+            }
+        ),
+    }
+)
+_LIST_SERVICES: Json = {"host": STRING, "binary": STRING}
+LIST_SERVICES = VersionedSchema({(2, 1): tolerant(_LIST_SERVICES), (2, 75): closed(_LIST_SERVICES)})
+LIST_HYPERVISORS = VersionedSchema(
+    {
+        (2, 1): tolerant({}),
+        (2, 33): tolerant(PAGE),
+        (2, 53): closed({**PAGE, "hypervisor_hostname_pattern": HOST, "with_servers": BOOLEAN}),
+    }
+)
+SHOW_HYPERVISOR = VersionedSchema({(2, 1): tolerant({}), (2, 53): closed({"with_servers": BOOLEAN})})
+
+# ---------------------------------------------------------------- aggregates
+
+_ZONE: Json = {**NAME, "type": ["string", "null"], "pattern": r"^(?!\s)[^\x00-\x1f\x7f:]+(?<!\s)$"}
+_SPACED_NAME: Json = {**NAME, "pattern": r"^[^\x00-\x1f\x7f]*[^\x00-\x1f\x7f\s][^\x00-\x1f\x7f]*$"}
+_METADATA: Json = {
+    "type": "object",
+    "patternProperties": {SPEC_KEY: {"type": ["string", "null"], "maxLength": 255}},
+    "additionalProperties": False,
+}
+_MEMBER = closed({"host": HOST}, ("host",))
+LIST_AGGREGATES = Schema(tolerant({}))
+CREATE_AGGREGATE = Schema(wrapped("aggregate", closed({"name": NAME, "availability_zone": _ZONE}, ("name",))))
+UPDATE_AGGREGATE = Schema(
+    wrapped("aggregate", closed({"name": _SPACED_NAME, "availability_zone": _ZONE}, minProperties=1))
+)
+AGGREGATE_ACTION = Schema(
+    closed(
+        {
+            "add_host": _MEMBER,
+            "remove_host": _MEMBER,
+            "set_metadata": closed({"metadata": _METADATA}, ("metadata",)),
+        },
+        minProperties=1,
+        maxProperties=1,
+    )
+)
+CACHE_IMAGES = Schema(
+    closed(
+        {
+            "cache": {
+                "type": "array",
+                "minItems": 1,
+                "items": closed({"id": {"type": "string", "format": "uuid"}}, ("id",)),
+            }
+        },
+        ("cache",),
+    )
+)
+
+# ---------------------------------------------------------------- server groups
+
+_HARD = [ANTI_AFFINITY, AFFINITY]
+_POLICIES = [*_HARD, SOFT_ANTI_AFFINITY, SOFT_AFFINITY]
+
+
+def _group_before_2_64(policies: list[str]) -> Json:
+    one = {"type": "array", "items": {"enum": policies}, "minItems": 1, "maxItems": 1}
+    return wrapped("server_group", closed({"name": NAME, "policies": one}, ("name", "policies")))
+
+
+CREATE_GROUP = VersionedSchema(
+    {
+        (2, 1): _group_before_2_64(_HARD),
+        (2, 15): _group_before_2_64(_POLICIES),
+        (2, 64): wrapped(
+            "server_group",
+            closed(
+                {
+                    "name": NAME,
+                    "policy": {"enum": _POLICIES},
+                    "rules": closed({"max_server_per_host": POSITIVE}),
+                },
+                ("name", "policy"),
+            ),
+        ),
+    }
+)
+_LIST_GROUPS: Json = {"all_projects": STRING, "limit": LIMIT, "offset": LIMIT}
+LIST_GROUPS = VersionedSchema({(2, 1): tolerant(_LIST_GROUPS), (2, 75): closed(_LIST_GROUPS)})
+
+# ---------------------------------------------------------------- limits and quotas
+
+_QUOTA: Json = {
+    "type": ["integer", "string"],
+    "pattern": "^(-1|[0-9]{1,10})$",
+    "minimum": -1,
+    "maximum": MAX_INT,
+}
+_NETWORK = ("floating_ips", "fixed_ips", "security_groups", "security_group_rules")
+_FILES = ("injected_files", "injected_file_content_bytes", "injected_file_path_bytes")
+_QUOTAS_2_57: Json = dict.fromkeys(
+    ("instances", "cores", "ram", "metadata_items", "key_pairs", "server_groups", "server_group_members"),
+    _QUOTA,
+)
+_QUOTAS_2_36: Json = {**_QUOTAS_2_57, **dict.fromkeys(_FILES, _QUOTA)}
+_QUOTAS: Json = {**_QUOTAS_2_36, **dict.fromkeys(_NETWORK, _QUOTA)}
+
+
+def _quota_set(quotas: Json) -> Json:
+    return wrapped("quota_set", closed({**quotas, "force": BOOLEAN}))
+
+
+UPDATE_QUOTAS = VersionedSchema(
+    {(2, 1): _quota_set(_QUOTAS), (2, 36): _quota_set(_QUOTAS_2_36), (2, 57): _quota_set(_QUOTAS_2_57)}
+)
+UPDATE_QUOTA_CLASS = VersionedSchema(
+    {
+        (2, 1): wrapped("quota_class_set", closed(_QUOTAS)),
+        (2, 50): wrapped("quota_class_set", closed(_QUOTAS_2_36)),
+        (2, 57): wrapped("quota_class_set", closed(_QUOTAS_2_57)),
+    }
+)
+QUOTA_USER = VersionedSchema({(2, 1): tolerant(_OF_USER), (2, 75): closed(_OF_USER)})
+LIMITS = VersionedSchema({(2, 1): tolerant({"tenant_id": STRING}), (2, 75): closed({"tenant_id": STRING})})

@@ -1,0 +1,1 @@
+"""`/servers`: bodies, views, filters, actions, and what is below a server."""

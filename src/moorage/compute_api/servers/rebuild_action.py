@@ -1,0 +1,102 @@
+"""The action `rebuild`: what is sent with it, and what it answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.compute.errors import ComputeError, NotFoundError, UnavailableError
+from moorage.compute.hosts import host_status
+from moorage.compute.keypairs import keypairs
+from moorage.compute.quotas import quotas
+from moorage.compute.servers import labels, rebuilds, servers
+from moorage.compute.servers.rebuilds import Wanted
+from moorage.compute_api.endpoint import RULE, owner_of
+from moorage.compute_api.moves.move_actions import ask_of
+from moorage.compute_api.servers import server_body
+from moorage.compute_api.servers.asked import Asked
+from moorage.compute_api.servers.passwords import password
+from moorage.compute_api.servers.server_views import EXTENDED_USER_DATA, ServerView
+from moorage.compute_api.servers.servers import find
+from moorage.compute_api.service import ComputeService
+from moorage.http.call import Call
+from moorage.http.reply import Reply
+from moorage.images.contract import Image, ImageNotFoundError, ImagesUnavailableError
+
+TRUSTED_CERTS = f"{RULE}servers:rebuild:trusted_certs"
+_COLUMNS = {
+    "description": "description",
+    "metadata": "metadata",
+    "hostname": "hostname",
+    "key_name": "key_name",
+    "user_data": "user_data",
+}
+
+
+def look_up(service: ComputeService, call: Call, argument: Any) -> Image:
+    """The image, which another service may keep: not while a server is held."""
+    with service.database.read() as connection:
+        find(connection, call)
+    try:
+        return service.images.find(argument["imageRef"], call.caller.token)
+    except ImageNotFoundError as error:
+        raise ComputeError("Cannot find image for rebuild") from error
+    except ImagesUnavailableError as error:
+        raise UnavailableError("The image service does not answer. Try again later.") from error
+
+
+def rebuild(asked: Asked) -> Reply:
+    given = asked.argument
+    if "trusted_image_certificates" in given:
+        asked.call.authorize(TRUSTED_CERTS, owner_of(asked.server))
+    server_body.check_user_data(given.get("user_data"))
+    limits = quotas.of_project(asked.connection, asked.service.settings.quotas, asked.server.project_id)
+    labels.require_few(given.get("metadata", {}), limits["metadata_items"])
+    rebuilds.rebuild(ask_of(asked), Wanted(asked.found, _columns(given), _request(asked, given)))
+    return _answer(asked)
+
+
+def _columns(given: dict[str, Any]) -> dict[str, Any]:
+    columns = {column: given[name] for name, column in _COLUMNS.items() if name in given}
+    if "name" in given:
+        columns["name"] = given["name"].strip()
+    for name, column in (("accessIPv4", "access_ip_v4"), ("accessIPv6", "access_ip_v6")):
+        if name in given:
+            columns[column] = server_body.plain_address(given[name])
+    return columns
+
+
+def _request(asked: Asked, given: dict[str, Any]) -> dict[str, Any]:
+    request: dict[str, Any] = {}
+    if "OS-DCF:diskConfig" in given:
+        request["disk_config"] = given["OS-DCF:diskConfig"]
+    if "trusted_image_certificates" in given:
+        request["trusted_image_certificates"] = given["trusted_image_certificates"]
+    if "key_name" in given:
+        request["public_key"] = _public_key(asked, given["key_name"])
+    return request
+
+
+def _public_key(asked: Asked, name: str | None) -> str | None:
+    if name is None:
+        return None
+    try:
+        return keypairs.find(asked.connection, asked.origin.user_id, name).public_key
+    except NotFoundError as error:
+        raise ComputeError("Invalid key_name provided.") from error
+
+
+def _answer(asked: Asked) -> Reply:
+    call, connection = asked.call, asked.connection
+    server = servers.find(connection, asked.server.uuid)
+    view = ServerView(call)
+    down_time = asked.service.settings.service_down_time
+    statuses = host_status.of_hosts(connection, [server.host], down_time)
+    groups = servers.groups_of(connection, server.id) if call.version >= (2, 71) else None
+    shown = view.updated(server, statuses, groups)
+    shown["adminPass"] = asked.argument.get("adminPass") or password()
+    if call.version >= (2, 54):
+        shown["key_name"] = server.key_name
+    shown.pop(EXTENDED_USER_DATA, None)  # a rebuild has one of its own
+    if call.version >= (2, 57):
+        shown["user_data"] = server.user_data
+    return Reply(202, {"server": shown}, headers={"location": shown["links"][0]["href"]})

@@ -1,0 +1,225 @@
+"""`/servers/{id}/action`: what users ask of their servers, each by the name in the body."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from sqlalchemy.engine import Connection
+
+from moorage.compute.ports import interfaces
+from moorage.compute.servers import lifecycle
+from moorage.compute.servers.states import VmState
+from moorage.compute_api.endpoint import ADMIN, MANAGER, MEMBER, RULE, is_admin, owner_of
+from moorage.compute_api.moves import move_actions, move_schemas
+from moorage.compute_api.servers import rebuild_action
+from moorage.compute_api.servers import server_schemas as schemas
+from moorage.compute_api.servers.asked import Asked
+from moorage.compute_api.servers.servers import find, lock, origin_of
+from moorage.compute_api.service import ComputeService
+from moorage.http.call import Call
+from moorage.http.errors import HttpError
+from moorage.http.reply import Reply, empty
+from moorage.http.schema import AnySchema
+from moorage.http.version import Version
+
+UNLOCK_OVERRIDE = f"{RULE}os-lock-server:unlock:unlock_override"
+
+
+@dataclass(frozen=True)
+class Action:
+    run: Callable[[Asked], Reply | None]
+    """Answers with 202 and nothing more, if it does not say otherwise."""
+    policy: str
+    schema: AnySchema
+    check: str = MEMBER
+    rule: Callable[[Version, Any], str] | None = None
+    """Which policy holds, if that depends on what is asked for; `policy` is the one for most."""
+    look_up: Callable[[ComputeService, Call, Any], Any] | None = None
+    """What has to be found out before the server is held; it begins with a look whether the caller may."""
+    until: Version | None = None
+    """The last version that has it."""
+    ignores_lock: bool = False
+    makes_work: bool = True
+    """The conductor has to be told."""
+
+
+GONE: dict[str, Version] = {
+    "addFloatingIp": (2, 43),
+    "removeFloatingIp": (2, 43),
+    "addFixedIp": (2, 43),
+    "removeFixedIp": (2, 43),
+    "os-getVNCConsole": (2, 5),
+    "os-getSPICEConsole": (2, 5),
+    "os-getRDPConsole": (2, 5),
+    "os-getSerialConsole": (2, 5),
+}
+"""Actions that the API itself dropped, with the last version that had them."""
+
+
+def _start(asked: Asked) -> None:
+    lifecycle.start(asked.connection, asked.server, asked.origin)
+
+
+def _stop(asked: Asked) -> None:
+    lifecycle.stop(asked.connection, asked.server, asked.origin)
+
+
+def _reboot(asked: Asked) -> None:
+    hard = asked.argument["type"].upper() == "HARD"
+    lifecycle.reboot(asked.connection, asked.server, asked.origin, hard=hard)
+
+
+def _lock(asked: Asked) -> None:
+    reason = None
+    if asked.call.version >= (2, 73) and asked.argument is not None:
+        reason = asked.argument.get("locked_reason")
+    lifecycle.lock(asked.connection, asked.server, asked.origin, reason)
+
+
+def _unlock(asked: Asked) -> None:
+    if not lifecycle.may_unlock(asked.server, asked.origin):
+        asked.call.authorize(UNLOCK_OVERRIDE, owner_of(asked.server))
+    lifecycle.unlock(asked.connection, asked.server, asked.origin)
+
+
+def _reset_state(asked: Asked) -> None:
+    lifecycle.reset_state(asked.connection, asked.server, asked.origin, VmState(asked.argument["state"]))
+
+
+def _force_delete(asked: Asked) -> None:
+    lifecycle.delete(asked.connection, asked.server, asked.origin)
+
+
+def _add_address(asked: Asked) -> None:
+    interfaces.add_address(asked.connection, asked.server, str(asked.argument["networkId"]))
+
+
+def _remove_address(asked: Asked) -> None:
+    interfaces.remove_address(asked.connection, asked.server, asked.argument["address"])
+
+
+ACTIONS: dict[str, Action] = {
+    "os-start": Action(_start, f"{RULE}servers:start", schemas.START),
+    "os-stop": Action(_stop, f"{RULE}servers:stop", schemas.STOP),
+    "reboot": Action(_reboot, f"{RULE}servers:reboot", schemas.REBOOT),
+    "lock": Action(_lock, f"{RULE}os-lock-server:lock", schemas.LOCK, ignores_lock=True, makes_work=False),
+    "unlock": Action(
+        _unlock, f"{RULE}os-lock-server:unlock", schemas.UNLOCK, ignores_lock=True, makes_work=False
+    ),
+    "os-resetState": Action(
+        _reset_state,
+        f"{RULE}os-admin-actions:reset_state",
+        schemas.RESET_STATE,
+        check=ADMIN,
+        ignores_lock=True,
+        makes_work=False,
+    ),
+    "rebuild": Action(
+        rebuild_action.rebuild,
+        f"{RULE}servers:rebuild",
+        move_schemas.REBUILD,
+        look_up=rebuild_action.look_up,
+    ),
+    "resize": Action(move_actions.resize, f"{RULE}servers:resize", move_schemas.RESIZE),
+    "confirmResize": Action(
+        move_actions.confirm_resize, f"{RULE}servers:confirm_resize", move_schemas.CONFIRM_RESIZE
+    ),
+    "revertResize": Action(
+        move_actions.revert_resize, f"{RULE}servers:revert_resize", move_schemas.REVERT_RESIZE
+    ),
+    "migrate": Action(
+        move_actions.migrate,
+        move_actions.MIGRATE,
+        move_schemas.MIGRATE,
+        check=MANAGER,
+        rule=move_actions.migrate_rule,
+    ),
+    "os-migrateLive": Action(
+        move_actions.migrate_live,
+        move_actions.MIGRATE_LIVE,
+        move_schemas.MIGRATE_LIVE,
+        check=MANAGER,
+        rule=move_actions.live_rule,
+        look_up=move_actions.check_live,
+    ),
+    "evacuate": Action(
+        move_actions.evacuate,
+        f"{RULE}os-evacuate",
+        move_schemas.EVACUATE,
+        check=ADMIN,
+        ignores_lock=True,
+    ),
+    "addFixedIp": Action(
+        _add_address, f"{RULE}os-multinic:add", schemas.ADD_FIXED_IP, until=GONE["addFixedIp"]
+    ),
+    "removeFixedIp": Action(
+        _remove_address, f"{RULE}os-multinic:remove", schemas.REMOVE_FIXED_IP, until=GONE["removeFixedIp"]
+    ),
+    "forceDelete": Action(_force_delete, f"{RULE}os-deferred-delete:force", schemas.FORCE_DELETE),
+}
+
+NOT_OFFERED = frozenset(
+    {
+        *("pause", "unpause", "suspend", "resume", "rescue", "unrescue", "restore"),
+        *(
+            "shelve",
+            "unshelve",
+            "shelveOffload",
+            "createImage",
+            "createBackup",
+            "changePassword",
+            "trigger_crash_dump",
+        ),
+        *("addSecurityGroup", "removeSecurityGroup", "os-getConsoleOutput", "injectNetworkInfo"),
+    }
+    | set(GONE)
+)
+"""Actions of the API that no driver of this cloud can do."""
+_DROPPED = frozenset({"resetNetwork"})
+
+
+def act(service: ComputeService, call: Call) -> Reply:
+    """Do something to a server."""
+    body = call.body()
+    name = _name(body)
+    action = ACTIONS.get(name)
+    if action is None or (action.until is not None and call.version > action.until):
+        raise _refusal(service, call, name)
+    argument = action.schema.at(call.version).load(body)[name]
+    call.expect(action.policy if action.rule is None else action.rule(call.version, argument))
+    origin = origin_of(call)
+    found = None if action.look_up is None else action.look_up(service, call, argument)
+
+    def work(connection: Connection) -> Reply | None:
+        server = lock(connection, call)
+        if not action.ignores_lock:
+            lifecycle.require_unlocked(server, as_admin=is_admin(call))
+        return action.run(Asked(service, connection, call, server, origin, argument, found))
+
+    reply = service.database.transact(work)
+    if action.makes_work:
+        service.wake()
+    return reply or empty(202)
+
+
+def _name(body: bytes) -> str:
+    try:
+        document = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise HttpError(400, f"Malformed request body: {error}") from error
+    if not isinstance(document, dict) or len(document) != 1:
+        raise HttpError(400, "Malformed request body")
+    return str(next(iter(document)))
+
+
+def _refusal(service: ComputeService, call: Call, name: str) -> HttpError:
+    if name in _DROPPED:
+        return HttpError(410)
+    if name not in NOT_OFFERED or (name in GONE and call.version > GONE[name]):
+        return HttpError(400, f"There is no such action: {name}")
+    with service.database.read() as connection:
+        find(connection, call)
+    return HttpError(501, "The requested functionality is not supported.")

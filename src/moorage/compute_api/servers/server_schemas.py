@@ -1,0 +1,260 @@
+"""JSON schemas of what is sent about servers, each with the microversion from which it holds."""
+
+from __future__ import annotations
+
+from moorage.compute.servers.labels import MAX_TAGS
+from moorage.compute_api import schema_types as types
+from moorage.compute_api.schema_types import Json, closed, wrapped
+from moorage.http.schema import Schema, VersionedSchema
+
+UUID: Json = {"type": "string", "format": "uuid"}
+UUID_OR_NULL: Json = {"type": ["string", "null"], "format": "uuid"}
+HOSTNAME: Json = {
+    "type": "string",
+    "minLength": 2,
+    "maxLength": 63,
+    "pattern": "^[a-zA-Z0-9]+[a-zA-Z0-9-]*[a-zA-Z0-9]+$",
+}
+METADATA_ITEMS: Json = {
+    "type": "object",
+    "patternProperties": {types.SPEC_KEY: {"type": "string", "maxLength": 255}},
+    "additionalProperties": False,
+}
+DEVICE_TAG: Json = {"type": "string", "minLength": 1, "maxLength": 60, "pattern": r"^[^,/\x00]*$"}
+_TAGS: Json = {"type": "array", "items": DEVICE_TAG, "maxItems": MAX_TAGS}
+ADDRESS: Json = {"type": "string", "oneOf": [{"format": "ipv4"}, {"format": "ipv6"}]}
+IPV4: Json = {"type": "string", "format": "ipv4"}
+IPV6: Json = {"type": "string", "format": "ipv6"}
+DISK_CONFIG: Json = {"type": "string", "enum": ["AUTO", "MANUAL"]}
+CERTIFICATES: Json = {
+    "type": ["array", "null"],
+    "minItems": 1,
+    "maxItems": 50,
+    "uniqueItems": True,
+    "items": {"type": "string", "minLength": 1},
+}
+
+TAG = Schema(DEVICE_TAG)
+
+
+# ---------------------------------------------------------------- create
+
+_OLD_DEVICE: Json = {
+    "virtual_name": {"type": "string", "maxLength": 255},
+    "volume_id": UUID,
+    "snapshot_id": UUID,
+    "volume_size": {
+        "type": ["integer", "string"],
+        "pattern": "^[0-9]+$",
+        "minimum": 1,
+        "maximum": types.MAX_INT,
+    },
+    "device_name": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._/-]*$"},
+    "delete_on_termination": types.BOOLEAN,
+    "no_device": {},
+    "connection_info": {"type": "string", "maxLength": 16777215},
+}
+_DEVICE: Json = {
+    **_OLD_DEVICE,
+    "source_type": {"type": "string", "enum": ["volume", "image", "snapshot", "blank"]},
+    "uuid": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9._-]*$"},
+    "image_id": UUID,
+    "destination_type": {"type": "string", "enum": ["local", "volume"]},
+    "guest_format": {"type": "string", "maxLength": 255},
+    "device_type": {"type": "string", "maxLength": 255},
+    "disk_bus": {"type": "string", "maxLength": 255},
+    "boot_index": {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]+$"},
+}
+_UUIDS: Json = {"type": "array", "items": UUID}
+HINTS: Json = {
+    "type": "object",
+    "properties": {
+        "group": {"oneOf": [_UUIDS, UUID]},
+        "different_host": {"oneOf": [UUID, _UUIDS]},
+        "same_host": {"type": ["string", "array"], "items": UUID},
+        "query": {"type": ["string", "object"]},
+        "target_cell": types.NAME,
+        "different_cell": {"type": ["string", "array"], "items": types.STRING},
+        "build_near_host_ip": ADDRESS,
+        "cidr": {"type": "string", "pattern": "^/[0-9a-f.:]+$"},
+    },
+    "additionalProperties": True,
+}
+
+
+def _devices(**more: Json) -> Json:
+    return {"type": "array", "items": closed({**_DEVICE, **more})}
+
+
+def _networks(uuid: Json, **more: Json) -> Json:
+    one = closed({"fixed_ip": ADDRESS, "port": UUID_OR_NULL, "uuid": uuid, **more})
+    return {"type": "array", "items": one}
+
+
+def _or_word(networks: Json) -> Json:
+    return {"oneOf": [networks, {"type": "string", "enum": ["none", "auto"]}]}
+
+
+PERSONALITY: Json = {"type": "array", "items": closed({"path": types.STRING, "contents": types.STRING})}
+_SERVER_2_1: Json = {
+    "name": types.NAME,
+    "imageRef": {"oneOf": [UUID, {"type": "string", "maxLength": 0}]},
+    "flavorRef": {"type": ["string", "integer"], "minLength": 1},
+    "adminPass": types.STRING,
+    "metadata": METADATA_ITEMS,
+    "networks": _networks(types.STRING),
+    "OS-DCF:diskConfig": DISK_CONFIG,
+    "accessIPv4": IPV4,
+    "accessIPv6": IPV6,
+    "personality": PERSONALITY,
+    "availability_zone": types.NAME,
+    "block_device_mapping": {"type": "array", "items": closed(_OLD_DEVICE)},
+    "block_device_mapping_v2": _devices(),
+    "config_drive": types.BOOLEAN,
+    "key_name": types.NAME,
+    "min_count": types.POSITIVE,
+    "max_count": types.POSITIVE,
+    "return_reservation_id": types.BOOLEAN,
+    "security_groups": {"type": "array", "items": closed({"name": types.NAME})},
+    "user_data": {"type": "string", "maxLength": 65535},
+}
+_SERVER_2_19: Json = {**_SERVER_2_1, "description": types.DESCRIPTION}
+_SERVER_2_32: Json = {
+    **_SERVER_2_19,
+    "networks": _networks(types.STRING, tag=DEVICE_TAG),
+    "block_device_mapping_v2": _devices(tag=DEVICE_TAG),
+}
+_SERVER_2_33: Json = {**_SERVER_2_19, "networks": _networks(types.STRING, tag=DEVICE_TAG)}
+_SERVER_2_37: Json = {**_SERVER_2_33, "networks": _or_word(_networks(UUID))}
+_SERVER_2_42: Json = {
+    **_SERVER_2_37,
+    "networks": _or_word(_networks(UUID, tag=DEVICE_TAG)),
+    "block_device_mapping_v2": _devices(tag=DEVICE_TAG),
+}
+_SERVER_2_52: Json = {**_SERVER_2_42, "tags": _TAGS}
+_SERVER_2_57: Json = {key: value for key, value in _SERVER_2_52.items() if key != "personality"}
+_SERVER_2_63: Json = {**_SERVER_2_57, "trusted_image_certificates": CERTIFICATES}
+_VOLUME_TYPE: Json = {"type": ["string", "null"], "maxLength": 255}
+_SERVER_2_67: Json = {
+    **_SERVER_2_63,
+    "block_device_mapping_v2": _devices(tag=DEVICE_TAG, volume_type=_VOLUME_TYPE),
+}
+_SERVER_2_74: Json = {**_SERVER_2_67, "host": types.HOST, "hypervisor_hostname": types.HOST}
+_SERVER_2_90: Json = {**_SERVER_2_74, "hostname": HOSTNAME}
+_SERVER_2_94: Json = {**_SERVER_2_90, "hostname": types.HOST}
+
+
+def _create(server: Json, *required: str) -> Json:
+    properties = {
+        "server": closed(server, ("name", "flavorRef", *required)),
+        "os:scheduler_hints": HINTS,
+        "OS-SCH-HNT:scheduler_hints": HINTS,
+    }
+    return closed(properties, ("server",))
+
+
+CREATE = VersionedSchema(
+    {
+        (2, 1): _create(_SERVER_2_1),
+        (2, 19): _create(_SERVER_2_19),
+        (2, 32): _create(_SERVER_2_32),
+        (2, 33): _create(_SERVER_2_33),
+        (2, 37): _create(_SERVER_2_37, "networks"),
+        (2, 42): _create(_SERVER_2_42, "networks"),
+        (2, 52): _create(_SERVER_2_52, "networks"),
+        (2, 57): _create(_SERVER_2_57, "networks"),
+        (2, 63): _create(_SERVER_2_63, "networks"),
+        (2, 67): _create(_SERVER_2_67, "networks"),
+        (2, 74): _create(_SERVER_2_74, "networks"),
+        (2, 90): _create(_SERVER_2_90, "networks"),
+        (2, 94): _create(_SERVER_2_94, "networks"),
+    }
+)
+
+# ---------------------------------------------------------------- update, metadata, tags
+
+_UPDATE_2_1: Json = {
+    "name": types.NAME,
+    "OS-DCF:diskConfig": DISK_CONFIG,
+    "accessIPv4": IPV4,
+    "accessIPv6": IPV6,
+}
+_UPDATE_2_19: Json = {**_UPDATE_2_1, "description": types.DESCRIPTION}
+
+
+UPDATE = VersionedSchema(
+    {
+        (2, 1): wrapped("server", closed(_UPDATE_2_1)),
+        (2, 19): wrapped("server", closed(_UPDATE_2_19)),
+        (2, 90): wrapped("server", closed({**_UPDATE_2_19, "hostname": HOSTNAME})),
+        (2, 94): wrapped("server", closed({**_UPDATE_2_19, "hostname": types.HOST})),
+    }
+)
+METADATA = Schema(wrapped("metadata", METADATA_ITEMS))
+METADATA_ITEM = Schema(
+    closed({"meta": {**METADATA_ITEMS, "minProperties": 1, "maxProperties": 1}}, ("meta",)),
+)
+SET_TAGS = Schema(wrapped("tags", _TAGS))
+
+# ---------------------------------------------------------------- actions
+
+_REBOOTS = ["HARD", "Hard", "hard", "SOFT", "Soft", "soft"]
+_NOTHING: Json = {"type": "null"}
+_ANY: Json = {}
+_LOCK_REASON = closed({"locked_reason": {"type": "string", "minLength": 1, "maxLength": 255}})
+
+
+START = Schema(wrapped("os-start", _ANY))
+STOP = Schema(wrapped("os-stop", _ANY))
+REBOOT = Schema(wrapped("reboot", closed({"type": {"type": "string", "enum": _REBOOTS}}, ("type",))))
+LOCK = VersionedSchema(
+    {
+        (2, 1): wrapped("lock", _ANY),
+        (2, 73): wrapped("lock", {"oneOf": [_LOCK_REASON, _NOTHING]}),
+    }
+)
+UNLOCK = Schema(wrapped("unlock", _ANY))
+FORCE_DELETE = Schema(wrapped("forceDelete", _ANY))
+_NETWORK_ID: Json = {"type": ["string", "number"], "minLength": 1, "maxLength": 36}
+ADD_FIXED_IP = Schema(wrapped("addFixedIp", closed({"networkId": _NETWORK_ID}, ("networkId",))))
+REMOVE_FIXED_IP = Schema(wrapped("removeFixedIp", closed({"address": ADDRESS}, ("address",))))
+RESET_STATE = Schema(
+    wrapped("os-resetState", closed({"state": {"type": "string", "enum": ["active", "error"]}}, ("state",)))
+)
+
+# ---------------------------------------------------------------- instance actions, external events
+
+_ACTIONS_2_58: Json = {**types.PAGE, "changes-since": types.STRING}
+LIST_ACTIONS = VersionedSchema(
+    {
+        (2, 1): {"type": "object"},
+        (2, 58): closed(_ACTIONS_2_58),
+        (2, 66): closed({**_ACTIONS_2_58, "changes-before": types.STRING}),
+    }
+)
+
+_EVENTS = ("network-changed", "network-vif-plugged", "network-vif-unplugged", "network-vif-deleted")
+
+
+def _events(*further: str) -> Json:
+    event = closed(
+        {
+            "name": {"type": "string", "enum": [*_EVENTS, *further]},
+            "server_uuid": UUID,
+            "status": {"type": "string", "enum": ["failed", "completed", "in-progress"]},
+            "tag": {"type": "string", "maxLength": 255},
+        },
+        ("name", "server_uuid"),
+    )
+    return closed({"events": {"type": "array", "minItems": 1, "items": event}}, ("events",))
+
+
+EXTERNAL_EVENTS = VersionedSchema(
+    {
+        (2, 1): _events(),
+        (2, 51): _events("volume-extended"),
+        (2, 76): _events("volume-extended", "power-update"),
+        (2, 82): _events("volume-extended", "power-update", "accelerator-request-bound"),
+        (2, 93): _events("volume-extended", "power-update", "accelerator-request-bound", "volume-reimaged"),
+    }
+)

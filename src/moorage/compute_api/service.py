@@ -1,0 +1,106 @@
+"""The Compute service of one process: all that its handlers need."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from oslo_config import cfg
+
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.aggregates.zones import Zones
+from moorage.compute.hosts.status_mirror import StatusMirror
+from moorage.compute.known import Known, Now
+from moorage.compute.servers import creation
+from moorage.compute.servers.creation import Made, Order
+from moorage.db.database import Database
+from moorage.db.desk import Desk
+from moorage.deciding.decider import Decider
+from moorage.deciding.hosts import Hosts
+from moorage.deciding.planner import Planner
+from moorage.images.contract import Images
+from moorage.network.contract import Network
+from moorage.placement.client.contract import PlacementClient
+from moorage.scheduler.settings import Settings as SchedulerSettings
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Settings:
+    service_down_time: int
+    max_limit: int
+    default_zone: str
+    internal_zone: str
+    quotas: Mapping[str, int]
+    """The configured limits, by resource."""
+    attach_timeout: int = 60
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
+        options = conf.compute
+        return cls(
+            service_down_time=options.service_down_time,
+            max_limit=options.max_limit,
+            default_zone=options.default_availability_zone,
+            internal_zone=options.internal_service_availability_zone,
+            quotas=dict(conf.quota.items()),
+            attach_timeout=options.attach_timeout,
+        )
+
+
+@dataclass(frozen=True)
+class ComputeService:
+    database: Database
+    settings: Settings
+    images: Images
+    network: Network
+    placement: PlacementClient
+    wake: Callable[[], None] = lambda: None
+    """Tells the conductor in this process, if there is one, that there is work."""
+    scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
+    """What conductors decide by; plans are made by the same."""
+
+    @cached_property
+    def creations(self) -> Desk[Order, Made]:
+        """Where requests for servers queue up to be written together."""
+        return Desk(self.database, creation.create)
+
+    @cached_property
+    def planner(self) -> Planner:
+        database, zone = self.database, self.settings.default_zone
+        hosts = Hosts(
+            database, self.aggregates, down_after=self.settings.service_down_time, default_zone=zone
+        )
+        decider = Decider(database, hosts, self.aggregates, self.placement, self.scheduler, default_zone=zone)
+        return Planner(decider, hosts)
+
+    @cached_property
+    def statuses(self) -> StatusMirror:
+        return StatusMirror(self.database, self.placement)
+
+    @cached_property
+    def aggregates(self) -> KnownAggregates:
+        return KnownAggregates(self.database)
+
+    @cached_property
+    def known(self) -> Known:
+        return Known(self.database, self.aggregates, self.settings.quotas)
+
+    def zones(self) -> Zones:
+        """As of now."""
+        return self.zones_at(self.known.now())
+
+    def zones_at(self, now: Now) -> Zones:
+        return Zones(now.aggregates().zone_of, self.settings.default_zone, self.settings.internal_zone)
+
+    def healthy(self) -> bool:
+        try:
+            with self.database.read() as connection:
+                connection.exec_driver_sql("SELECT 1")
+        except Exception:
+            LOG.exception("health check failed")
+            return False
+        return True

@@ -1,0 +1,1 @@
+"""Agents: asking them, and what they say of themselves and of their servers."""

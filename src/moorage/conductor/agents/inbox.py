@@ -1,0 +1,179 @@
+"""What agents say: signs of life become service and node records, results wake the operations that wait."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import msgspec
+import sqlalchemy as sa
+from prometheus_client import Counter
+from sqlalchemy.engine import Connection
+
+from moorage.bus.contract import SAY_AGAIN, Bid, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
+from moorage.compute.aggregates import membership
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.hosts import build_failures, registry
+from moorage.compute.hosts.registry import AGENT_BINARY
+from moorage.conductor.agents import progress, sightings
+from moorage.conductor.agents.sightings import Wished
+from moorage.conductor.agents.vigil import Vigil
+from moorage.conductor.chores import leftovers
+from moorage.conductor.ownership import ownership
+from moorage.conductor.ownership.ownership import Settlement
+from moorage.core.clock import utcnow
+from moorage.db.among import among
+from moorage.db.database import Database
+from moorage.db.tables.compute import nodes
+from moorage.ledger import ledger
+from moorage.ledger.ledger import Answer
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
+
+RESULTS = Counter("moorage_conductor_results_total", "Results from agents.", ["kind"])
+
+
+class Inbox:
+    def __init__(
+        self,
+        database: Database,
+        aggregates: KnownAggregates,
+        wake: Callable[[], None],
+        cast: Callable[[str, list[Task]], None],
+        nodes_changed: Callable[[], None] = lambda: None,
+        vigil: Vigil | None = None,
+    ) -> None:
+        """`wake` and `nodes_changed` tell others in this process that there is something to do for them."""
+        self._database = database
+        self._aggregates = aggregates
+        self._wake = wake
+        self._cast = cast
+        self._nodes_changed = nodes_changed
+        self._vigil = vigil or Vigil(60)
+
+    def on_results(self, results: Sequence[Result]) -> None:
+        answers = [
+            Answer(result.operation_id, result.attempt, msgspec.to_builtins(result)) for result in results
+        ]
+        fresh = self._write(lambda connection: ledger.answer(connection, answers))
+        RESULTS.labels("fresh").inc(len(fresh))
+        RESULTS.labels("stale").inc(len(results) - len(fresh))
+        self._wake()
+
+    def on_heartbeat(self, heartbeat: Heartbeat) -> None:
+        self._vigil.heard()
+        recorded = self._write(lambda connection: self._record(connection, heartbeat))
+        if heartbeat.nodes is not None or recorded.nodes_changed:
+            self._nodes_changed()
+        self._tell(heartbeat.host, recorded.orders)
+        for host, lost in recorded.revoked.items():
+            self._tell(host, [ownership.revocation(lost)])
+
+    def _tell(self, host: str, orders: list[Task]) -> None:
+        if not orders:
+            return
+        try:
+            self._cast(host, orders)
+        except BusError as error:  # the agent says everything again, sooner or later
+            LOG.warning("host %s could not be told what to do: %s", host, error)
+
+    def _record(self, connection: Connection, heartbeat: Heartbeat) -> _Recorded:
+        """Write down what an agent says; answers with what it has to be told."""
+        if heartbeat.nodes is not None or (heartbeat.bid and heartbeat.bid.everything):  # as after a start
+            build_failures.forgive_restarted(connection, heartbeat.host, heartbeat.facts)
+        entry = registry.sign_of_life(
+            connection, heartbeat.host, AGENT_BINARY, version=heartbeat.version, facts=heartbeat.facts
+        )
+        if entry.new:
+            LOG.info("host %s is here", heartbeat.host)
+        if heartbeat.nodes is not None:
+            _record_nodes(connection, heartbeat.host, heartbeat.nodes)
+        sightings.follow(connection, heartbeat.host, heartbeat.sightings)
+        ratios = self._aggregates.facts().ratios.get(heartbeat.host, {})
+        orders = sightings.orders(connection, heartbeat, Wished(entry.disabled, ratios))
+        if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
+            orders.append(Task(0, "", SAY_AGAIN, 0, ""))
+        progress.follow(connection, heartbeat.host, heartbeat.progress)
+        orders += leftovers.orders(connection, heartbeat)
+        reminders = ownership.reminders(connection, heartbeat)
+        return self._decide_owners(connection, heartbeat, _Recorded(reminders + orders))
+
+    def _decide_owners(self, connection: Connection, heartbeat: Heartbeat, recorded: _Recorded) -> _Recorded:
+        down_after = self._vigil.down_after()
+        recorded.orders += ownership.peer_orders(connection, heartbeat, down_after)
+        inherited = ownership.inherit(connection, heartbeat, down_after)
+        lease = self._vigil.down_time
+        self._follow_settlement(recorded, inherited, ownership.order(inherited, Bid(), lease))
+        if heartbeat.bid is not None:
+            settlement = ownership.settle(connection, heartbeat, heartbeat.bid, down_after)
+            answer = ownership.order(settlement, heartbeat.bid, lease)
+            self._follow_settlement(recorded, settlement, answer)
+        elif heartbeat.tally is not None:
+            recorded.orders += ownership.corrections(connection, heartbeat.host, heartbeat.tally, lease)
+        return recorded
+
+    def _follow_settlement(self, recorded: _Recorded, settlement: Settlement, answer: Task | None) -> None:
+        recorded.orders += [answer] if answer is not None else []
+        for host, lost in settlement.revoked.items():
+            recorded.revoked.setdefault(host, {}).update(lost)
+        recorded.nodes_changed |= settlement.changed
+
+    def _write(self, work: Callable[[Connection], T]) -> T:
+        try:
+            return self._database.transact(work)
+        except sa.exc.OperationalError as error:
+            self._vigil.interrupted()
+            raise NotNowError(f"the database does not answer: {error.orig}") from error
+
+
+@dataclass
+class _Recorded:
+    """What follows from a heartbeat, once it is written down."""
+
+    orders: list[Task]
+    revoked: dict[str, dict[str, int]] = field(default_factory=dict)
+    nodes_changed: bool = False
+
+
+def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFacts]) -> None:
+    """The host's nodes become just these; one that another host had moves, with a new epoch.
+
+    Those that came, moved or left may have to be in other aggregates in Placement.
+    """
+    query = sa.select(nodes.c.uuid, nodes.c.host, nodes.c.name, nodes.c.facts).where(
+        among(connection, nodes.c.uuid, [node.uuid for node in reported]) | (nodes.c.host == host)
+    )
+    known = {row.uuid: row for row in connection.execute(query)}
+    new = [
+        {
+            "uuid": node.uuid,
+            "name": node.name,
+            "host": host,
+            "hypervisor_type": node.hypervisor_type,
+            "facts": node.facts,
+        }
+        for node in reported
+        if node.uuid not in known
+    ]
+    if new:
+        connection.execute(sa.insert(nodes), new)
+    came = [node.uuid for node in reported if node.uuid not in known or known[node.uuid].host != host]
+    for node in reported:
+        row = known.pop(node.uuid, None)
+        if row is None or (row.host, row.name, row.facts) == (host, node.name, node.facts):
+            continue
+        moved = 0 if row.host == host else 1
+        connection.execute(
+            sa.update(nodes)
+            .where(nodes.c.uuid == node.uuid)
+            .values(
+                host=host, name=node.name, facts=node.facts, epoch=nodes.c.epoch + moved, updated_at=utcnow()
+            )
+        )
+    gone = [uuid for uuid, row in known.items() if row.host == host]
+    if gone:
+        connection.execute(sa.delete(nodes).where(among(connection, nodes.c.uuid, gone)))
+    membership.mark_due(connection, [*came, *gone])

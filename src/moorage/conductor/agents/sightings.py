@@ -1,0 +1,165 @@
+"""What agents see on their hosts, held against what should be there.
+
+A server's power state follows the machine's. A server that should not be on a host any more is discarded: the
+host was thought dead when its build went elsewhere or when it was deleted, and has come back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+import sqlalchemy as sa
+from prometheus_client import Counter
+from sqlalchemy.engine import Connection
+
+from moorage.bus.contract import DISCARD, SET_RATIOS, SET_STATUS, Heartbeat, Sighting, Task
+from moorage.compute.moves.move import TASKS
+from moorage.compute.servers.states import PowerNumber, VmState
+from moorage.conductor.ownership import pools
+from moorage.core.clock import utcnow
+from moorage.db.among import among
+from moorage.db.tables.compute import operations, servers
+from moorage.db.tables.moves import migrations
+from moorage.network import delegation
+from moorage.network.contract import Holding
+from moorage.scheduler.aggregates import Ratios
+
+LOG = logging.getLogger(__name__)
+
+STRAYS = Counter("moorage_conductor_strays_total", "Servers found on hosts where they should not be.")
+_FOLLOWS = {
+    (VmState.ACTIVE.value, PowerNumber.SHUT_DOWN): VmState.STOPPED.value,
+    (VmState.STOPPED.value, PowerNumber.RUNNING): VmState.ACTIVE.value,
+}
+_LOOK_BACK = 20
+"""So many operations of a server are looked through for one that its host was told about."""
+_NEWEST = (
+    sa.select(sa.func.max(operations.c.id))
+    .where(operations.c.server_id == servers.c.id)
+    .correlate(servers)
+    .scalar_subquery()
+)
+"""A server's newest operation."""
+
+
+class Wished(NamedTuple):
+    """What a host should be."""
+
+    disabled: bool
+    ratios: Ratios
+    """What its aggregates say."""
+
+
+def orders(connection: Connection, heartbeat: Heartbeat, wished: Wished) -> list[Task]:
+    """What the agent has to be told, after what it said."""
+    return [
+        *_status(heartbeat, wished.disabled),
+        *_ratios(heartbeat, wished.ratios),
+        *_discards(connection, heartbeat.host, pools.without_reserved(connection, heartbeat)),
+    ]
+
+
+def follow(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> None:
+    """Write down the power states of the host's servers, unless an operation is at them or was since."""
+    if not seen:
+        return
+    query = sa.select(servers.c.id, servers.c.uuid, servers.c.vm_state, servers.c.power_state).where(
+        among(connection, servers.c.uuid, list(seen)),
+        servers.c.host == host,
+        servers.c.task_state.is_(None),
+        servers.c.deleted_at.is_(None),
+    )
+    for row in connection.execute(query.order_by(servers.c.id)).all():
+        sighting = seen[row.uuid]
+        vm_state = _FOLLOWS.get((row.vm_state, sighting.power), row.vm_state)
+        changed = (vm_state, sighting.power) != (row.vm_state, row.power_state)
+        if changed and _is_news(sighting, _last_task(connection, row.id, host)):
+            connection.execute(
+                sa.update(servers)
+                .where(servers.c.id == row.id, servers.c.task_state.is_(None))
+                .values(vm_state=vm_state, power_state=sighting.power, updated_at=utcnow())
+            )
+
+
+def _is_news(sighting: Sighting, last: tuple[int, int]) -> bool:
+    """Whether the agent had heard of all that it was told when it looked."""
+    if not sighting.attempt:
+        return sighting.operation_id >= last[0]
+    return (sighting.operation_id, sighting.attempt) >= last
+
+
+def _last_task(connection: Connection, server_id: int, host: str) -> tuple[int, int]:
+    """Operation and attempt of what a host was last told to do with a server.
+
+    A move tells two hosts, and keeps what it told whom; one that found no place has told nobody.
+    """
+    query = (
+        sa.select(operations.c.id, operations.c.attempt, operations.c.data)
+        .where(operations.c.server_id == server_id)
+        .order_by(operations.c.id.desc())
+        .limit(_LOOK_BACK)
+    )
+    for operation_id, attempt, data in connection.execute(query):
+        told = data.get(TASKS, {}).get(host) if "move" in data else attempt
+        if told is not None:
+            return operation_id, told
+    return 0, 0
+
+
+def _status(heartbeat: Heartbeat, disabled: bool) -> list[Task]:
+    """Tell an agent that has not heard it yet whether its host is disabled."""
+    if disabled == bool(heartbeat.facts.get("disabled", False)):
+        return []
+    return [Task(0, "", SET_STATUS, 0, "", {"disabled": disabled})]
+
+
+def _ratios(heartbeat: Heartbeat, ratios: Ratios) -> list[Task]:
+    """Tell an agent that has not heard them yet, and that would understand."""
+    if heartbeat.facts.get("ratios", ratios) == ratios:
+        return []
+    return [Task(0, "", SET_RATIOS, 0, "", {"ratios": dict(ratios)})]
+
+
+def _discards(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> list[Task]:
+    """Servers that we know, but not as this host's; one that we don't know at all is not ours to end."""
+    present = [uuid for uuid, sighting in seen.items() if sighting.power != PowerNumber.NONE]
+    if not present:
+        return []
+    query = (
+        sa.select(servers, operations.c.id.label("last"), operations.c.attempt, operations.c.finished_at)
+        .join_from(servers, operations, operations.c.id == _NEWEST)
+        .where(
+            among(connection, servers.c.uuid, present),
+            sa.or_(servers.c.deleted_at.is_not(None), servers.c.host.is_(None), servers.c.host != host),
+            ~_moving_through(host),
+        )
+    )
+    found = [_discard(dict(row)) for row in connection.execute(query).mappings()]
+    if found:
+        STRAYS.inc(len(found))
+        LOG.warning("host %s has %d servers that should not be there any more", host, len(found))
+    return found
+
+
+def _moving_through(host: str) -> sa.ColumnElement[bool]:
+    """In mid-move both ends have the server, and rightly so."""
+    return sa.exists().where(
+        migrations.c.server_id == servers.c.id,
+        migrations.c.active,
+        sa.or_(migrations.c.source_host == host, migrations.c.dest_host == host),
+    )
+
+
+def _discard(row: Mapping[str, Any]) -> Task:
+    """Newer than what brought the server there, older than an attempt that may bring it back there.
+
+    Of a deleted server, ports that the agent may have made too late go along.
+    """
+    attempt = row["attempt"] if row["finished_at"] is not None else row["attempt"] - 1
+    payload = {}
+    if row["deleted_at"] is not None:
+        payload = {delegation.HOLDING: msgspec.to_builtins(Holding.of(row))}
+    return Task(row["last"], row["uuid"], DISCARD, attempt, "", payload)

@@ -1,0 +1,1 @@
+"""Runs operations: the runner, the work in its hands, and who hears of it."""

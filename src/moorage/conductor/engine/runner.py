@@ -1,0 +1,260 @@
+"""The conductor: leases operations in batches, runs the step each is at, and keeps what was reached.
+
+Operations of one kind at one step are worked on together, so that a hundred builds cost one question to
+Placement and one commit, not a hundred.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any, Protocol
+
+import sqlalchemy as sa
+from prometheus_client import Counter, Histogram
+
+from moorage.compute.servers import actions
+from moorage.conductor.engine import server_rows
+from moorage.conductor.engine.lookout import Lookout
+from moorage.conductor.engine.notices import Notices
+from moorage.conductor.engine.work import Work, WriteTogether
+from moorage.core.clock import utcnow
+from moorage.db.database import Database
+from moorage.db.tables.compute import servers
+from moorage.ledger import ledger
+from moorage.ledger.leases import Lease, Leases
+from moorage.ledger.ledger import Checkpoint, Ending
+
+LOG = logging.getLogger(__name__)
+
+STEPS = Counter("moorage_conductor_steps_total", "Steps run.", ["kind", "step"])
+FENCED = Counter("moorage_conductor_fenced_total", "Operations that somebody else took or cancelled.")
+ENDED = Counter("moorage_conductor_operations_total", "Operations ended.", ["kind", "outcome"])
+OUTAGES = Counter("moorage_conductor_outages_total", "Batches lost because the ledger could not be reached.")
+BATCH = Histogram(
+    "moorage_conductor_batch", "Operations leased at once.", buckets=(1, 2, 4, 8, 16, 32, 64, 128)
+)
+
+Step = Callable[[Sequence[Work]], None]
+
+
+class Kind(Protocol):
+    """One kind of operation."""
+
+    def steps(self) -> Mapping[str, Step]:
+        """By name."""
+
+    def give_up(self, work: Work, error: str) -> None:
+        """A step has failed too often, for reasons of ours: leave a state that users can act on."""
+
+
+_PAUSE_SECONDS = 1.0
+_MOST_STEPS = 20
+_FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.5, 60.0
+_MOST_TRIES = 12
+"""Some five minutes, with the pauses in between."""
+
+
+class Runner:
+    def __init__(
+        self,
+        database: Database,
+        kinds: Mapping[str, Kind],
+        notices: Notices,
+        *,
+        threads: int = 2,
+        batch: int = 64,
+        lease_seconds: float = 30.0,
+    ) -> None:
+        self._database = database
+        self._notices = notices
+        self._kinds = kinds
+        self._steps = {name: kind.steps() for name, kind in kinds.items()}
+        self._batch = batch
+        self._lease_seconds = lease_seconds
+        self._leases = Leases(database, lease_seconds)
+        self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        self._lookout = Lookout(database)
+        self._stopping = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(number,), name=f"conductor-{number}", daemon=True)
+            for number in range(threads)
+        ]
+
+    def start(self) -> None:
+        self._leases.start()
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Finish the batch under way and take no more."""
+        self._stopping.set()
+        self._lookout.close()
+        for thread in self._threads:
+            thread.join(timeout=self._lease_seconds)
+        self._leases.stop()
+
+    def wake(self) -> None:
+        """There is work; without this it is found at the next look."""
+        self._lookout.tell()
+
+    def _run(self, number: int) -> None:
+        owner = f"{self._name}:{number}"
+        while not self._stopping.is_set():
+            try:
+                if not self.run_once(owner):
+                    self._lookout.wait()
+            except sa.exc.OperationalError as error:
+                self._pause(f"its ledger can't be reached: {error.orig}")
+            except Exception:
+                LOG.exception("a batch of operations was not kept")
+                self._pause("an unexpected error")
+
+    def _pause(self, why: str) -> None:
+        """What was leased is found again when its lease is over."""
+        OUTAGES.inc()
+        LOG.warning("the conductor pauses for %.0f s: %s", _PAUSE_SECONDS, why)
+        self._stopping.wait(_PAUSE_SECONDS)
+
+    def run_once(self, owner: str) -> bool:
+        """Lease what is due and take it as far as it goes; False if there was nothing."""
+        until = utcnow() + timedelta(seconds=self._lease_seconds)
+        leased = self._database.transact(
+            lambda connection: ledger.lease(connection, owner, self._batch, self._lease_seconds)
+        )
+        if not leased:
+            return False
+        if len(leased) == self._batch:
+            self._lookout.tell()  # there may be more, for another thread
+        BATCH.observe(len(leased))
+        lease = Lease(owner, [operation.id for operation in leased], until)
+        with self._leases.holding(lease):
+            works = self._with_servers(leased, lease)
+            for _ in range(_MOST_STEPS):
+                self._run_to_checkpoint(works)
+                works = self._keep(lease, works)
+                if not works:
+                    break
+        return True
+
+    def _with_servers(self, leased: Sequence[ledger.Operation], lease: Lease) -> list[Work]:
+        """By project, so that what is written for several projects is always locked in the same order."""
+        ids = {operation.server_id for operation in leased}
+        with self._database.read() as connection:
+            by_id = server_rows.read(connection, ids)
+        works = [Work(operation, by_id[operation.server_id], lease) for operation in leased]
+        return sorted(works, key=lambda work: str(work.server["project_id"]))
+
+    def _run_to_checkpoint(self, works: Sequence[Work]) -> None:
+        for work in works:
+            self._notices.begun(work)
+        kept_steps = {work.operation.id: work.operation.step for work in works}
+        for _ in range(_MOST_STEPS):
+            self._run_steps(works, kept_steps)
+            works = [work for work in works if work.goes_on]
+            if not works:
+                return
+
+    def _run_steps(self, works: Sequence[Work], kept_steps: Mapping[int, str]) -> None:
+        groups: dict[tuple[str, str], list[Work]] = defaultdict(list)
+        for work in works:
+            work.goes_on = False
+            groups[work.operation.kind, work.operation.step].append(work)
+        for (kind, step), group in groups.items():
+            STEPS.labels(kind, step).inc(len(group))
+            try:
+                self._steps[kind][step](group)
+            except Exception as error:
+                LOG.exception("step %s of %s failed for %d operations", step, kind, len(group))
+                for work in group:
+                    self._put_off(work, kept_steps[work.operation.id], f"{type(error).__name__}: {error}")
+
+    def _put_off(self, work: Work, step: str, error: str) -> None:
+        """Something that is nobody's decision went wrong: try again a bounded number of times."""
+        work.forget()
+        if work.operation.tries >= _MOST_TRIES:
+            self._kinds[work.operation.kind].give_up(work, error)
+            return
+        work.try_again(step, min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2**work.operation.tries))
+
+    def _keep(self, lease: Lease, works: Sequence[Work]) -> list[Work]:
+        """Write down what the steps decided, for those that are still ours; what goes on at once."""
+        now, owner = utcnow(), lease.owner
+        lease_end = now + timedelta(seconds=self._lease_seconds)
+
+        def write(connection: sa.Connection) -> set[int]:
+            ids = [work.operation.id for work in works]
+            mine = ledger.still_mine(connection, owner, ids)
+            if len(mine) < len(ids):
+                ledger.come_late(connection, owner, [each for each in ids if each not in mine])
+            kept = [work for work in works if work.operation.id in mine]
+            _write(connection, kept, now)
+            going_on = [work for work in kept if work.outcome is None]
+            ledger.save(
+                connection,
+                [
+                    Checkpoint(work.operation, work.due_at, work.used_result)
+                    if work.due_at is not None
+                    else Checkpoint(work.operation, now, work.used_result, owner, lease_end)
+                    for work in going_on
+                ],
+            )
+            ended = [work for work in kept if work.outcome is not None]
+            ledger.finish(
+                connection, [Ending(work.operation, work.outcome or "", work.error) for work in ended]
+            )
+            actions.finish(
+                connection,
+                {
+                    work.operation.action_id: work.error
+                    for work in ended
+                    if work.operation.action_id is not None
+                },
+            )
+            return mine
+
+        mine = self._database.transact(write)
+        lease.until = lease_end
+        kept = [work for work in works if work.operation.id in mine]
+        if lost := len(works) - len(kept):
+            FENCED.inc(lost)
+            LOG.info("%d operations were taken or ended while we were at them", lost)
+        for work in kept:
+            if work.outcome is not None:
+                ENDED.labels(work.operation.kind, work.outcome).inc()
+                self._notices.ended(work)
+            work.kept()
+        return [work for work in kept if work.outcome is None and work.due_at is None]
+
+
+def _write(connection: sa.Connection, works: Sequence[Work], now: datetime) -> None:
+    """What the steps want written, many servers to a statement."""
+    changes: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
+    parts: dict[WriteTogether, list[Any]] = defaultdict(list)
+    for work in works:
+        for effect in work.writes:
+            effect(connection)
+        for writer, part in work.parts:
+            parts[writer].append(part)
+        if work.changes:
+            row = {f"new_{name}": value for name, value in work.changes.items()}
+            changes[tuple(sorted(work.changes))].append({"of": work.server["id"], "now": now, **row})
+    for writer, its_parts in parts.items():
+        writer(connection, its_parts)
+    for columns, rows in changes.items():
+        connection.execute(_change_of(columns), rows)
+
+
+@lru_cache(maxsize=256)
+def _change_of(columns: tuple[str, ...]) -> sa.Update:
+    """Steps change few sets of columns, again and again."""
+    values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in columns}
+    change = sa.update(servers).where(servers.c.id == sa.bindparam("of"))
+    return change.values(updated_at=sa.bindparam("now"), **values)

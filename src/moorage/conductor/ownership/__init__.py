@@ -1,0 +1,1 @@
+"""Who owns the nodes that several hosts could."""

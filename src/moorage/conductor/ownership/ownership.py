@@ -1,0 +1,402 @@
+"""Who owns nodes that several hosts could: a row of `nodes` says it, and only here it changes hands.
+
+Hosts bid for what hashing gives them. A node goes to whoever bids for it if nobody has it, or if its owner is
+down; its epoch grows each time. A node that carries a server goes only together with it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+from prometheus_client import Counter
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import Connection
+
+from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, Tally, Task
+from moorage.compute.aggregates import membership
+from moorage.compute.hosts.registry import AGENT_BINARY
+from moorage.conductor.ownership import told_traits
+from moorage.core.clock import utcnow
+from moorage.db.among import among
+from moorage.db.tables.compute import nodes, operations, servers, services
+from moorage.drivers.ironic.partition import RESERVATION, share
+from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
+
+LOG = logging.getLogger(__name__)
+
+MOVED = Counter("moorage_conductor_nodes_moved_total", "Nodes that got another owner, by reason.", ["reason"])
+
+NOBODY = ""
+"""The host of a node that its owner has given up, and that no other has got yet."""
+TERMS = "partition"
+"""Where the facts of a service say which nodes it shares with its peers."""
+FAILOVER = "failover_servers"
+_ALIKE = ("key", "shard", "selection", "shared")
+"""What peers have in common."""
+
+
+class _Row(NamedTuple):
+    """A node as it is before we decide."""
+
+    uuid: str
+    host: str
+    epoch: int
+    name: str
+    facts: dict[str, Any]
+
+
+@dataclass
+class Settlement:
+    """What came of a bid."""
+
+    granted: dict[str, int] = field(default_factory=dict)
+    revoked: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By the host that lost them."""
+    traits: dict[str, list[str]] = field(default_factory=dict)
+    """Of nodes that are the bidder's: what earlier owners told Placement, and it does not say."""
+    changed: bool = False
+    """Whether any node came, went or moved."""
+
+
+def members(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> list[str]:
+    """The live hosts that share nodes with this one; itself always."""
+    terms = heartbeat.facts[TERMS]
+    query = sa.select(services.c.host, services.c.facts).where(
+        services.c.binary == AGENT_BINARY, _lives(down_after)
+    )
+    found = {host for host, facts in connection.execute(query) if _same(facts.get(TERMS), terms)}
+    if terms.get("peers"):
+        found &= set(terms["peers"])
+    return sorted(found | {heartbeat.host})
+
+
+def has_heir(connection: Connection, host: str, down_after: timedelta) -> bool:
+    """Whether some other host that lives will get the nodes of this one, and their servers, if it is down."""
+    query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
+    left = connection.execute(query.where(services.c.host == host)).one_or_none()
+    if left is None or TERMS not in left.facts:
+        return False
+    living = connection.execute(query.where(services.c.host != host, _lives(down_after)))
+    return any(
+        _same(facts.get(TERMS), left.facts[TERMS]) and facts.get(FAILOVER, True) for _, facts in living
+    )
+
+
+def peer_orders(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> list[Task]:
+    """Tell a host that shares its nodes with whom, if it does not know."""
+    if TERMS not in heartbeat.facts:
+        return []
+    peers = members(connection, heartbeat, down_after)
+    if heartbeat.facts.get("peers") == peers:
+        return []
+    return [Task(0, "", SET_PEERS, 0, "", {"peers": peers})]
+
+
+def order(settlement: Settlement, bid: Bid, lease: float) -> Task | None:
+    """What the host that bid is told."""
+    if not settlement.granted and not bid.everything:
+        return None
+    told = {"granted": settlement.granted, "traits": settlement.traits, "lease": lease}
+    return Task(0, "", OWN, 0, "", {**told, "all": bid.everything, "answer": bid.question})
+
+
+def corrections(connection: Connection, host: str, tally: Tally, lease: float) -> list[Task]:
+    """All that a host owns, if it believes otherwise: a word got lost, or an operator moved a node."""
+    owned = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(nodes.c.epoch), 0))
+    found, epochs = connection.execute(owned.where(nodes.c.host == host)).one()
+    if (found, int(epochs)) == (tally.nodes, tally.epochs):
+        return []
+    return [Task(0, "", OWN, 0, "", {"granted": _owned(connection, host), "all": True, "lease": lease})]
+
+
+def revocation(lost: Mapping[str, int]) -> Task:
+    return Task(0, "", OWN, 0, "", {"revoked": dict(lost)})
+
+
+def reminders(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
+    """A host that sees a server on a node that is another's now may not have heard that it lost it.
+
+    It has to hear it before it hears that the server should not be there: it would end it on its new host.
+    """
+    if TERMS not in heartbeat.facts or not heartbeat.sightings:
+        return []
+    query = (
+        sa.select(nodes.c.uuid, nodes.c.epoch)
+        .join_from(nodes, servers, servers.c.node_uuid == nodes.c.uuid)
+        .where(
+            among(connection, servers.c.uuid, list(heartbeat.sightings)),
+            servers.c.deleted_at.is_(None),
+            nodes.c.host != heartbeat.host,
+        )
+    )
+    lost = dict(connection.execute(query).all())
+    return [revocation(lost)] if lost else []
+
+
+def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: timedelta) -> Settlement:
+    """Decide about everything that a host bids, in the transaction of its heartbeat."""
+    host, settlement = heartbeat.host, Settlement()
+    _forget(connection, host, bid.gone, settlement)
+    _release(connection, host, bid.released, settlement)
+    rows = _locked(connection, [node.uuid for node in bid.wanted])
+    settlement.granted |= {uuid: row.epoch for uuid, row in rows.items() if row.host == host}
+    new = [node for node in bid.wanted if node.uuid not in rows]
+    others = {uuid: row for uuid, row in rows.items() if row.host != host}
+    living = _living(connection, down_after) if new or others else set()
+    if host in living:  # an operator may have said that it is down
+        _insert(connection, host, new, settlement)
+        failover = bool(heartbeat.facts.get(FAILOVER, True))
+        _take(connection, host, others, living, settlement, failover=failover)
+        _bring_home(connection, host, others, living, settlement)
+    _follow(connection, [node for node in bid.wanted if node.uuid in settlement.granted], rows, settlement)
+    if bid.everything:
+        settlement.granted = _owned(connection, host)
+    return settlement
+
+
+def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> Settlement:
+    """Pools whose host is down: no peer bids for them, but somebody has to look after the servers in them, or
+    after machines that are held through them for nobody.
+
+    Each goes to that peer to which hashing gives it, as soon as that one is heard of.
+    """
+    settlement, terms = Settlement(), heartbeat.facts.get(TERMS) or {}
+    if terms.get("selection") != RESERVATION or not heartbeat.facts.get(FAILOVER, True):
+        return settlement
+    query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
+    mates = {host for host, facts in connection.execute(query) if _same(facts.get(TERMS), terms)}
+    living = _living(connection, down_after)
+    if heartbeat.host not in living or mates <= living:
+        return settlement
+    doubtful = among(connection, nodes.c.uuid, sorted({one.node_uuid for one in heartbeat.doubts}))
+    left = sa.select(nodes.c.uuid).where(
+        nodes.c.host.in_(sorted(mates - living)),
+        nodes.c.hypervisor_type == POOL,
+        _carries_server() | doubtful if heartbeat.doubts else _carries_server(),
+    )
+    found = list(connection.execute(left).scalars())
+    if found:
+        mine = share(heartbeat.host, members(connection, heartbeat, down_after), found)
+        _take(connection, heartbeat.host, _locked(connection, mine), living, settlement, failover=True)
+    return settlement
+
+
+class NotMovableError(Exception):
+    """Why an operator can't have a node moved; a sentence for them."""
+
+
+def move(connection: Connection, node_uuid: str, host: str, down_after: timedelta) -> None:
+    """Give a node, and the server that it carries, to another host, because an operator says so."""
+    row = _locked(connection, [node_uuid]).get(node_uuid)
+    living = _living(connection, down_after)
+    if row is None:
+        raise NotMovableError(f"there is no node {node_uuid}")
+    if row.host == host:
+        raise NotMovableError(f"node {node_uuid} is host {host}'s already")
+    if host not in living:
+        raise NotMovableError(f"host {host} is not up")
+    if row.host in living:
+        raise NotMovableError(f"host {row.host}, which owns the node, is up: stop its agent first")
+    _hand(connection, [node_uuid], host)
+    _move_servers(connection, [node_uuid], host)
+    MOVED.labels("by hand").inc()
+
+
+def _forget(connection: Connection, host: str, gone: Collection[str], settlement: Settlement) -> None:
+    if not gone:
+        return
+    statement = sa.delete(nodes).where(
+        among(connection, nodes.c.uuid, gone), nodes.c.host == host, ~_carries_server()
+    )
+    found = connection.execute(statement.returning(nodes.c.uuid)).scalars().all()
+    membership.mark_due(connection, found)
+    settlement.changed |= bool(found)
+
+
+def _release(connection: Connection, host: str, released: Mapping[str, int], settlement: Settlement) -> None:
+    """To nobody, unless a server has come to the node meanwhile: then it stays, at a new epoch."""
+    if not released:
+        return
+    rows = _locked(connection, released)
+    held = [uuid for uuid, row in rows.items() if row.host == host and row.epoch == released[uuid]]
+    carrying = _servers_on(connection, held).keys()
+    free = [uuid for uuid in held if uuid not in carrying]
+    stay = [uuid for uuid in held if uuid in carrying]
+    _hand(connection, free, NOBODY)
+    _hand(connection, stay, host)
+    settlement.granted |= {uuid: rows[uuid].epoch + 1 for uuid in stay}
+    settlement.changed |= bool(free)
+    MOVED.labels("released").inc(len(free))
+
+
+def _insert(connection: Connection, host: str, new: list[NodeFacts], settlement: Settlement) -> None:
+    """Of two hosts that bid for a new node at once, one inserts it."""
+    if not new:
+        return
+    values = [
+        {
+            "uuid": node.uuid,
+            "name": node.name,
+            "host": host,
+            "epoch": 1,
+            "hypervisor_type": node.hypervisor_type,
+            "facts": node.facts,
+        }
+        for node in new
+    ]
+    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(nodes).on_conflict_do_nothing(index_elements=["uuid"])
+    connection.execute(statement, values)
+    mine = sa.select(nodes.c.uuid, nodes.c.epoch).where(
+        among(connection, nodes.c.uuid, [node.uuid for node in new]), nodes.c.host == host
+    )
+    came = dict(connection.execute(mine).all())
+    settlement.granted |= came
+    settlement.changed |= bool(came)
+    membership.mark_due(connection, came)
+
+
+def _follow(
+    connection: Connection, said: Iterable[NodeFacts], rows: Mapping[str, _Row], settlement: Settlement
+) -> None:
+    """Write down what the owner of nodes that were there says of them."""
+    for node in said:
+        row = rows.get(node.uuid)
+        if row is None:
+            continue
+        facts = told_traits.kept(row.facts, node.facts)
+        left = told_traits.unsaid(row.facts, node.facts)
+        if left:
+            settlement.traits[node.uuid] = left
+        if (row.name, row.facts) != (node.name, facts):
+            statement = sa.update(nodes).where(nodes.c.uuid == node.uuid)
+            connection.execute(statement.values(name=node.name, facts=facts, updated_at=utcnow()))
+
+
+def _take(
+    connection: Connection,
+    host: str,
+    others: Mapping[str, _Row],
+    living: set[str],
+    settlement: Settlement,
+    *,
+    failover: bool,
+) -> None:
+    """Nodes of nobody, and of hosts that are down; with their servers, unless those have a living host."""
+    unowned = {uuid: row for uuid, row in others.items() if row.host not in living}
+    carried = _servers_on(connection, unowned)
+    takeable = {
+        uuid: row
+        for uuid, row in unowned.items()
+        if not carried.get(uuid) or (failover and not carried[uuid] & (living - {host}))
+    }
+    _hand(connection, takeable, host)
+    for uuid, row in takeable.items():
+        settlement.granted[uuid] = row.epoch + 1
+        settlement.changed = True
+        if row.host != NOBODY:
+            settlement.revoked.setdefault(row.host, {})[uuid] = row.epoch + 1
+    _move_servers(connection, [uuid for uuid in takeable if carried.get(uuid)], host)
+    MOVED.labels("taken").inc(len(takeable))
+    for loser, lost in settlement.revoked.items():
+        LOG.warning("host %s is down: host %s takes over %d of its nodes", loser, host, len(lost))
+
+
+def _bring_home(
+    connection: Connection, host: str, others: Mapping[str, _Row], living: set[str], settlement: Settlement
+) -> None:
+    """A pool has its host's name. When that host is back, a peer that looked after it gives it back, with its
+    servers, as soon as nothing is being done to these."""
+    busy = sa.exists().where(
+        servers.c.node_uuid == nodes.c.uuid,
+        operations.c.server_id == servers.c.id,
+        operations.c.finished_at.is_(None),
+    )
+    strayed = [uuid for uuid, row in others.items() if row.name == host and row.host in living]
+    query = sa.select(nodes.c.uuid).where(among(connection, nodes.c.uuid, strayed), ~busy)
+    found = connection.execute(query).scalars().all() if strayed else []
+    _hand(connection, found, host)
+    _move_servers(connection, found, host)
+    for uuid in found:
+        settlement.granted[uuid] = others[uuid].epoch + 1
+        settlement.revoked.setdefault(others[uuid].host, {})[uuid] = others[uuid].epoch + 1
+        settlement.changed = True
+    MOVED.labels("home").inc(len(found))
+
+
+def _move_servers(connection: Connection, node_uuids: Collection[str], host: str) -> None:
+    """Node and server move together; what an operation waits for there is asked of the new host at once."""
+    if not node_uuids:
+        return
+    here = sa.and_(among(connection, servers.c.node_uuid, node_uuids), servers.c.deleted_at.is_(None))
+    moved = sa.update(servers).where(here, servers.c.host != host).values(host=host, updated_at=utcnow())
+    ids = connection.execute(moved.returning(servers.c.id)).scalars().all()
+    waiting = sa.update(operations).where(
+        among(connection, operations.c.server_id, ids), operations.c.finished_at.is_(None)
+    )
+    connection.execute(waiting.values(due_at=utcnow()))
+
+
+def _hand(connection: Connection, node_uuids: Collection[str], host: str) -> None:
+    if not node_uuids:
+        return
+    connection.execute(
+        sa.update(nodes)
+        .where(among(connection, nodes.c.uuid, node_uuids))
+        .values(host=host, epoch=nodes.c.epoch + 1, updated_at=utcnow())
+    )
+    membership.mark_due(connection, node_uuids)
+
+
+def _locked(connection: Connection, node_uuids: Collection[str]) -> dict[str, _Row]:
+    """Nobody else changes these until we are done; in one order for all, so that none wait for each other."""
+    if not node_uuids:
+        return {}
+    query = (
+        sa.select(nodes.c.uuid, nodes.c.host, nodes.c.epoch, nodes.c.name, nodes.c.facts)
+        .where(among(connection, nodes.c.uuid, node_uuids))
+        .order_by(nodes.c.uuid)
+        .with_for_update()
+    )
+    return {row.uuid: _Row(*row) for row in connection.execute(query)}
+
+
+def _servers_on(connection: Connection, node_uuids: Collection[str]) -> dict[str, set[str]]:
+    """The hosts of the servers that nodes carry, by node."""
+    if not node_uuids:
+        return {}
+    query = sa.select(servers.c.node_uuid, servers.c.host).where(
+        among(connection, servers.c.node_uuid, node_uuids), servers.c.deleted_at.is_(None)
+    )
+    found: dict[str, set[str]] = {}
+    for node_uuid, host in connection.execute(query):
+        found.setdefault(node_uuid, set()).add(host or NOBODY)
+    return found
+
+
+def _carries_server() -> sa.ColumnElement[bool]:
+    return sa.exists().where(servers.c.node_uuid == nodes.c.uuid, servers.c.deleted_at.is_(None))
+
+
+def _owned(connection: Connection, host: str) -> dict[str, int]:
+    query = sa.select(nodes.c.uuid, nodes.c.epoch).where(nodes.c.host == host)
+    return dict(connection.execute(query).all())
+
+
+def _living(connection: Connection, down_after: timedelta) -> set[str]:
+    query = sa.select(services.c.host).where(services.c.binary == AGENT_BINARY, _lives(down_after))
+    return set(connection.execute(query).scalars())
+
+
+def _lives(down_after: timedelta) -> sa.ColumnElement[bool]:
+    return sa.and_(services.c.seen_at > utcnow() - down_after, services.c.forced_down.is_(False))
+
+
+def _same(one: Mapping[str, Any] | None, other: Mapping[str, Any]) -> bool:
+    """Whether two hosts serve the same nodes, whomever they want to share them with."""
+    return one is not None and all(one.get(name) == other.get(name) for name in _ALIKE)

@@ -1,0 +1,1 @@
+"""Hosts for servers with their claims made; what may object to a host that was chosen."""

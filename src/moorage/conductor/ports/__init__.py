@@ -1,0 +1,1 @@
+"""The ports of servers while an operation works on them."""

@@ -1,0 +1,67 @@
+"""The ports of a server, as its row keeps them: with the server, since a later delete needs them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from moorage.conductor.engine.work import Work
+from moorage.conductor.placing.placing import BINDS_PORTS
+from moorage.network.contract import Binding, Holding, PortRecord
+
+
+def of(work: Work) -> list[PortRecord]:
+    kept = work.changes.get("request", work.server["request"]).get("ports", [])
+    return [msgspec.convert(port, PortRecord) for port in kept]
+
+
+def keep(work: Work, ports: list[PortRecord]) -> None:
+    request = work.changes.get("request", work.server["request"])
+    work.changes["request"] = {**request, "ports": msgspec.to_builtins(ports)}
+
+
+def bring(work: Work, port_id: str) -> None:
+    """The user brings one more port, unless it is empty."""
+    request = work.changes.get("request", work.server["request"])
+    if port_id and port_id not in request.get("brought", ()):
+        work.changes["request"] = {**request, "brought": [*request.get("brought", ()), port_id]}
+
+
+def lose(work: Work, port_id: str) -> None:
+    """The server has this one no more."""
+    keep(work, [port for port in of(work) if port.id != port_id])
+    request = work.changes["request"]
+    brought = [one for one in request.get("brought", ()) if one != port_id]
+    work.changes["request"] = {**request, "brought": brought}
+
+
+def holding(work: Work) -> Holding:
+    """All that the server may have of the network."""
+    return Holding.of({**work.server, "request": work.changes.get("request", work.server["request"])})
+
+
+def binding(work: Work, host: str, cell: str) -> Binding:
+    """The ports at a host; if that was just decided on, with who serves them there."""
+    placed = work.data.get("placed") or {}
+    chosen = placed if placed.get("host") == host else {}
+    zone, providers = chosen.get("zone") or "", chosen.get("mappings") or {}
+    by_driver = bool(chosen.get(BINDS_PORTS))
+    return Binding(work.server["uuid"], of(work), host, cell, zone, providers, by_driver)
+
+
+def addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:
+    """As the API shows them: by the network's name."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for port in ports:
+        kinds = [(each, "fixed") for each in port.addresses] + [(each, "floating") for each in port.floating]
+        for address, kind in kinds:
+            found.setdefault(port.network_name, []).append(
+                {
+                    "version": 6 if ":" in address else 4,
+                    "addr": address,
+                    "OS-EXT-IPS:type": kind,
+                    "OS-EXT-IPS-MAC:mac_addr": port.mac,
+                }
+            )
+    return found

@@ -1,0 +1,336 @@
+"""Deciding: which hosts a batch of servers should have. Nothing is claimed, so a plan is made with it too.
+
+Servers that ask for the same share one question to Placement. All decisions of a batch are made against one
+board, so that each sees what the ones before it took.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.db.database import Database
+from moorage.deciding import port_needs, surroundings
+from moorage.deciding.hosts import Hosts
+from moorage.deciding.surroundings import Surroundings
+from moorage.placement.client.contract import Candidates, PlacementClient, PlacementRefusedError
+from moorage.scheduler import hints, offers
+from moorage.scheduler.aggregates import AggregateFacts
+from moorage.scheduler.board import Board
+from moorage.scheduler.errors import SchedulingError
+from moorage.scheduler.hosts import HostState
+from moorage.scheduler.narrowing import Narrowing
+from moorage.scheduler.offers import Offers
+from moorage.scheduler.prefilters import contract as prefilters
+from moorage.scheduler.prefilters.availability_zone import AvailabilityZone
+from moorage.scheduler.prefilters.enabled_hosts import EnabledHosts
+from moorage.scheduler.prefilters.image_traits import ImageTraits
+from moorage.scheduler.prefilters.target_nodes import TargetNodes
+from moorage.scheduler.request import Request, from_flavor
+from moorage.scheduler.select import Choice, Decision, Selector
+from moorage.scheduler.server_group import ServerGroup
+from moorage.scheduler.settings import Settings
+from moorage.scheduler.story import sentence
+from moorage.scheduler.trace import Attempt, Emptiness, NearMiss, Trace, excluded_by_aggregates
+
+Query = tuple[tuple[str, str], ...]
+WIDENING = 8
+"""So many times more candidates are asked for if none of those found will do."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoHost:
+    """Nothing fits; `hopeless` if waiting can't change that."""
+
+    sentence: str
+    hopeless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A server that is on a host already, and has to go to another one."""
+
+    host: str
+    node_uuid: str
+    cell: str | None
+    migration_uuid: str = ""
+    """Holds in Placement what the server has on its host, once it has a place elsewhere; nobody in a plan."""
+
+
+@dataclass(slots=True)
+class Seat:
+    """One server of the batch, on its way to a host."""
+
+    server: Mapping[str, Any]
+    """The server's row, or one that a server would have."""
+    tried_nodes: frozenset[str] = frozenset()
+    leaving: Leaving | None = None
+    full_cells: frozenset[str] = frozenset()
+    """Where there was no address for it."""
+    failed_hosts: frozenset[str] = frozenset()
+    """Where its ports could not be bound."""
+    looked_further: bool = False
+    """More candidates were asked for, since the best was on such a host: once is enough."""
+    request: Request | None = None
+    queries: tuple[Query, ...] = ()
+    """Several only if there are several nodes that it may be on, and no others."""
+    decision: Decision | None = None
+    choices: list[Choice] = field(default_factory=list)
+    """What is left to try, best first."""
+    refusal: NoHost | None = None
+    held: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """What a server that moves has at its source."""
+    generation: int | None = None
+    """Of what the server holds from before; None if it holds nothing."""
+    disputed: bool = False
+    """Somebody else has claimed for this server, or may have."""
+    host: HostState | None = None
+    """Where it goes, once that is claimed."""
+    attempts: list[Attempt] = field(default_factory=list)
+    """What came of the choices so far, those of earlier decisions too."""
+
+    @classmethod
+    def of_move(
+        cls,
+        server: Mapping[str, Any],
+        leaving: Leaving,
+        flavor: Mapping[str, Any],
+        target: str | None,
+        tried_nodes: frozenset[str] = frozenset(),
+    ) -> Seat:
+        """For the server as it shall be. Where it was asked to go when it was made counts no longer."""
+        request = {**server["request"], "host": target, "node": None, "forced": False}
+        return cls({**server, "flavor": flavor, "request": request}, tried_nodes, leaving)
+
+    @property
+    def query(self) -> Query:
+        """All that was asked for, as the trace shows it."""
+        return tuple(dict.fromkeys(pair for query in self.queries for pair in query))
+
+    @property
+    def targeted(self) -> bool:
+        return self.request is not None and bool(self.request.only_nodes())
+
+    @property
+    def trace(self) -> Trace:
+        """The record of the decision, also of one that could not be made."""
+        if self.decision is not None:
+            return self.decision.trace
+        problem = self.refusal.sentence if self.refusal else ""
+        return Trace(self.server["uuid"], [], problem=problem, attempts=self.attempts)
+
+
+class Pass:
+    """One batch's decisions: the board that they are made on, and what Placement said about emptiness."""
+
+    def __init__(self, facts: AggregateFacts) -> None:
+        self.facts = facts
+        self.board = Board({})
+        self.emptiness: dict[Query, Emptiness | None] = {}
+        self.excluded: dict[str, int | None] = {}
+        """By condition on aggregates: how many providers it excludes."""
+
+
+class Decider:
+    def __init__(
+        self,
+        database: Database,
+        hosts: Hosts,
+        aggregates: KnownAggregates,
+        placement: PlacementClient,
+        settings: Settings,
+        *,
+        default_zone: str,
+    ) -> None:
+        self._database = database
+        self._hosts = hosts
+        self._aggregates = aggregates
+        self._placement = placement
+        self._settings = settings
+        self._selector = Selector(settings)
+        self._default_zone = default_zone
+
+    def decide(self, seats: Sequence[Seat]) -> Pass:
+        """Give each seat its choices, best first, or its refusal."""
+        this = Pass(self._aggregates.facts())
+        self._ask(seats, this.facts)
+        undecided = [seat for seat in seats if seat.refusal is None]
+        while undecided:
+            undecided = self._decide_all(undecided, this)
+        return this
+
+    def none_left(self, seat: Seat, this: Pass) -> None:
+        """The seat stays empty: find out why."""
+        trace = seat.trace
+        trace.chosen = None
+        query = tuple(pair for pair in seat.queries[0] if pair[0] != "limit")
+        if query not in this.emptiness:
+            why = self._placement.why(query)
+            this.emptiness[query] = None if why is None else Emptiness.of(why)
+        trace.why = this.emptiness[query]
+        if trace.why is not None:
+            trace.narrowings = [self._counted(narrowing, this) for narrowing in trace.narrowings]
+        if seat.targeted:
+            trace.why = self._known_of_targets(seat, trace.why)
+        seat.refusal = NoHost(sentence(trace))
+
+    def _known_of_targets(self, seat: Seat, why: Emptiness | None) -> Emptiness:
+        """What we know ourselves of the nodes asked for, if that says it all or Placement can't tell."""
+        assert seat.request is not None
+        states = self._hosts.states(seat.request.only_nodes() or ()).values()
+        if why is not None and any(state.up and not state.disabled for state in states):
+            return why
+        misses = [NearMiss(state.node, [_shortcoming(state)]) for state in states]
+        return Emptiness(trees=len(misses), trees_left=0, nearest=misses)
+
+    def _counted(self, narrowing: Narrowing, this: Pass) -> Narrowing:
+        """With the number of providers that it alone excludes, whatever else was asked for."""
+        if narrowing.member_of not in this.excluded:
+            why = self._placement.why([("resources", "VCPU:1"), ("member_of", narrowing.member_of)])
+            this.excluded[narrowing.member_of] = None if why is None else excluded_by_aggregates(why)
+        return msgspec.structs.replace(narrowing, excluded=this.excluded[narrowing.member_of])
+
+    # ------------------------------------------------------------ what is asked
+
+    def _ask(self, seats: Sequence[Seat], facts: AggregateFacts) -> None:
+        around = surroundings.look_up(self._database, [seat.server["request"] for seat in seats])
+        reach = port_needs.look_up(self._placement, [seat.server["request"] for seat in seats])
+        for seat in seats:
+            try:
+                seat.request = reach.narrow(self._request(seat, around, facts), seat.server["request"])
+            except SchedulingError as error:
+                seat.refusal = NoHost(str(error), hopeless=True)
+        counts: dict[Query, int] = {}
+        for seat in seats:
+            if seat.request is not None:
+                question = _question(seat.request)
+                counts[question] = counts.get(question, 0) + 1
+        for seat in seats:
+            if seat.request is not None:
+                limit = self._settings.max_candidates + counts[_question(seat.request)]
+                seat.queries = tuple(map(tuple, seat.request.queries(limit)))
+                seat.looked_further = False
+
+    def _request(self, seat: Seat, around: Surroundings, facts: AggregateFacts) -> Request:
+        server = seat.server
+        asked = server["request"]
+        properties = (asked.get("image") or {}).get("properties") or {}
+        request = from_flavor(
+            server["uuid"],
+            server["flavor"],
+            properties,
+            project_id=server["project_id"],
+            zone=None if asked.get("forced") else server["requested_zone"],
+            host=asked.get("host"),
+            server_group=_group(seat, around),
+            tried_nodes=seat.tried_nodes,
+        )
+        if seat.full_cells or seat.failed_hosts:
+            request = replace(request, full_cells=seat.full_cells, failed_hosts=seat.failed_hosts)
+        if seat.leaving is not None:
+            request = replace(request, leaves=seat.leaving.host, cell=seat.leaving.cell)
+        request = hints.with_neighbours(request, asked.get("scheduler_hints") or {}, around.node_of)
+        host, node = target = surroundings.target_of(asked)
+        return prefilters.narrow(
+            request,
+            (
+                EnabledHosts(),
+                ImageTraits(properties),
+                AvailabilityZone(facts.zones, self._default_zone),
+                *self._settings.isolation(facts, properties),
+                TargetNodes(node or host, around.targets.get(target, ())),
+            ),
+        )
+
+    # ------------------------------------------------------------ what is decided
+
+    def _decide_all(self, seats: Sequence[Seat], this: Pass) -> list[Seat]:
+        """Decide for these; answers those whose candidates were all unfit, to be asked for more of them."""
+        board = this.board
+        answers = {query: self._candidates(query) for query in _queries(seats)}
+        found = {query: answer for query, answer in answers.items() if isinstance(answer, Candidates)}
+        roots = {root for candidates in found.values() for root in offers.roots(candidates)}
+        board.learn(self._hosts.states(roots - board.hosts.keys(), this.facts))
+        by_query = {query: offers.offers(candidates, board.hosts) for query, candidates in found.items()}
+        cut_off = []
+        for seat in seats:
+            refusals = [answers[query] for query in seat.queries]
+            refusal = next((each for each in refusals if isinstance(each, PlacementRefusedError)), None)
+            if refusal is not None:
+                seat.refusal = NoHost(f"Placement refuses what it asks for: {refusal.detail}", hopeless=True)
+            elif not self._decide_one(seat, _together([by_query[query] for query in seat.queries]), this):
+                seat.queries = tuple(map(_wider, seat.queries))
+                cut_off.append(seat)
+        return cut_off
+
+    def _candidates(self, query: Query) -> Candidates | PlacementRefusedError:
+        """A question that makes no sense to Placement is the problem of who asks it, not of the batch."""
+        try:
+            return self._placement.candidates(query)
+        except PlacementRefusedError as error:
+            return error
+
+    def _decide_one(self, seat: Seat, found: Offers, this: Pass) -> bool:
+        """False if a wider question may find a host where this one did not."""
+        assert seat.request is not None
+        seat.decision = self._selector.select(seat.request, found, this.board, seat.query)
+        seat.decision.trace.attempts = seat.attempts
+        if not seat.targeted and (seat.decision.cut_off or _looks_further(seat, seat.decision)):
+            return False
+        seat.choices = list(seat.decision.choices)
+        if seat.choices:
+            this.board.take(seat.request, seat.choices[0].place.node_uuid, seat.choices[0].allocations)
+        else:
+            self.none_left(seat, this)
+        return True
+
+
+def _looks_further(seat: Seat, decision: Decision) -> bool:
+    """Whether to look past a host that failed the server; one with very many nodes is not gone through."""
+    further = not seat.looked_further and decision.settles_for(seat.failed_hosts)
+    seat.looked_further |= further
+    return further
+
+
+def _shortcoming(state: HostState) -> str:
+    if state.disabled:
+        return "it is disabled"
+    if not state.up:
+        return "it is down"
+    return "it is too full, or lacks something that the server asks for"
+
+
+def _queries(seats: Sequence[Seat]) -> list[Query]:
+    return list(dict.fromkeys(query for seat in seats for query in seat.queries))
+
+
+def _question(request: Request) -> Query:
+    """What requests that share an answer have in common: all but the limit."""
+    return tuple(pair for query in request.queries(1) for pair in query if pair[0] != "limit")
+
+
+def _together(found: Sequence[Offers]) -> Offers:
+    """One answer stays itself, since what was worked out of it is kept by it."""
+    if len(found) == 1:
+        return found[0]
+    by_node = {uuid: offer for each in found for uuid, offer in each.by_node.items()}
+    return Offers(sum(each.candidates for each in found), by_node)
+
+
+def _group(seat: Seat, around: Surroundings) -> ServerGroup | None:
+    """A member that moves is no reason for itself to stay, or to stay away."""
+    group = around.groups.get(seat.server["request"].get("group") or "")
+    if group is None or seat.leaving is None:
+        return group
+    members = dict(group.members)
+    members[seat.leaving.node_uuid] = max(0, members.get(seat.leaving.node_uuid, 0) - 1)
+    return replace(group, members=members)
+
+
+def _wider(query: Query) -> Query:
+    """The same question with a larger limit."""
+    return tuple((name, str(int(value) * WIDENING) if name == "limit" else value) for name, value in query)

@@ -1,0 +1,119 @@
+"""What the conductor knows of hosts: which are up, and the state of the nodes that a decision is about."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+from functools import lru_cache
+
+import msgspec
+import sqlalchemy as sa
+
+from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.hosts.registry import AGENT_BINARY
+from moorage.conductor.ownership import ownership
+from moorage.core.clock import utcnow
+from moorage.db.database import Database
+from moorage.db.probe import Probe, as_text
+from moorage.db.tables.compute import SHARED_CAPACITY, nodes, services
+from moorage.drivers.ironic.inventory import HYPERVISOR_TYPE as BARE_METAL
+from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
+from moorage.scheduler.aggregates import AggregateFacts
+from moorage.scheduler.hosts import HostState
+
+_STATES = f"""
+WITH n AS {{first}} (
+    SELECT uuid, name, host, hypervisor_type, facts, build_failures FROM nodes
+    WHERE uuid {{among_them}} AND hypervisor_type <> '{SHARED_CAPACITY}'
+)
+SELECT n.uuid, n.name, n.host, n.hypervisor_type, n.facts, n.build_failures, s.facts,
+       CASE WHEN s.seen_at > {{alive_since}} AND NOT s.forced_down THEN 1 ELSE 0 END,
+       CASE WHEN s.disabled THEN 1 ELSE 0 END,
+       (SELECT count(*) FROM servers AS v WHERE v.node_uuid = n.uuid AND v.deleted_at IS NULL)
+FROM n JOIN services AS s ON s.host = n.host AND s.binary = '{AGENT_BINARY}'
+"""
+"""The nodes come first: PostgreSQL, as long as it has not counted a new table, would go through all the nodes
+of every host."""
+
+
+class Hosts:
+    def __init__(
+        self, database: Database, aggregates: KnownAggregates, *, down_after: int, default_zone: str
+    ) -> None:
+        self._database = database
+        self._aggregates = aggregates
+        self._down_after = timedelta(seconds=down_after)
+        self._default_zone = default_zone
+        self._states = Probe(
+            database.engine,
+            postgresql=_STATES.format(
+                first="MATERIALIZED",
+                among_them="= ANY (ARRAY(SELECT json_array_elements_text($1::text::json)))",
+                alive_since="$2::text::timestamptz",
+            ),
+            sqlite=_STATES.format(
+                first="", among_them="IN (SELECT value FROM json_each(?1))", alive_since="?2"
+            ),
+        )
+
+    def up(self) -> set[str]:
+        """The hosts whose agents are alive and not declared dead."""
+        query = sa.select(services.c.host).where(
+            services.c.binary == AGENT_BINARY,
+            services.c.seen_at > utcnow() - self._down_after,
+            services.c.forced_down.is_(False),
+        )
+        with self._database.read() as connection:
+            return set(connection.execute(query).scalars())
+
+    def address(self, node_uuid: str) -> str | None:
+        """Where a node can be reached, if it says so."""
+        query = sa.select(nodes.c.facts).where(nodes.c.uuid == node_uuid)
+        with self._database.read() as connection:
+            facts = connection.execute(query).scalar_one_or_none() or {}
+        return facts.get("host_ip")
+
+    def has_heir(self, host: str) -> bool:
+        """Whether a host that lives shares nodes with this one, and takes over servers."""
+        with self._database.read() as connection:
+            return ownership.has_heir(connection, host, self._down_after)
+
+    def states(
+        self, node_uuids: Collection[str], facts: AggregateFacts | None = None
+    ) -> dict[str, HostState]:
+        """Of the nodes that we know, by UUID; `facts` are for who has asked for them already."""
+        alive_since = utcnow() - self._down_after
+        facts = facts or self._aggregates.facts()
+        wanted = msgspec.json.encode(list(node_uuids)).decode()
+        found = {}
+        for row in self._states.rows(wanted, as_text(alive_since)):
+            uuid, node, host, kind, node_facts, failures, host_facts, up, disabled, count = row
+            found[uuid] = HostState(
+                host=host,
+                node=node,
+                node_uuid=uuid,
+                up=up == "1",
+                disabled=disabled == "1",
+                zone=facts.zone_of.get(host, self._default_zone),
+                aggregates=facts.of_host.get(host, frozenset()),
+                hypervisor_type=kind,
+                pool=kind == POOL,
+                binds_ports=kind in (POOL, BARE_METAL),
+                supported=_supported(node_facts),
+                servers=int(count),
+                build_failures=int(failures),
+                cell=_cell(host_facts),
+            )
+        return found
+
+
+@lru_cache(maxsize=4096)
+def _supported(facts: str) -> tuple[tuple[str, str, str], ...]:
+    """Most nodes say the same of themselves, in the same words: they are read once."""
+    listed = msgspec.json.decode(facts).get("supported_instances", ())
+    return tuple((str(machine), str(hypervisor), str(mode)) for machine, hypervisor, mode in listed)
+
+
+@lru_cache(maxsize=4096)
+def _cell(facts: str) -> str:
+    return str(msgspec.json.decode(facts).get("cell", ""))

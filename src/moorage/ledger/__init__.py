@@ -1,0 +1,1 @@
+"""Durable operations: recorded, leased, checkpointed and fenced. Knows no kind of operation."""
