@@ -12,8 +12,8 @@ from sqlalchemy.engine import Engine
 
 from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
+from moorage.compute.hosts import liveness
 from moorage.compute.hosts.registry import AGENT_BINARY
-from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.order import by_character
 from moorage.db.tables.compute import services
@@ -144,8 +144,7 @@ def _older_agents(connected: Engine, needed: AgentVersion, down_after: int) -> l
     query = sa.select(services.c.host).where(
         services.c.binary == AGENT_BINARY,
         services.c.version < int(needed),
-        services.c.forced_down.is_(False),
-        services.c.seen_at > utcnow() - timedelta(seconds=down_after),
+        liveness.is_up(timedelta(seconds=down_after)),
     )
     with connected.connect() as connection:
         return list(connection.execute(query.order_by(by_character(services.c.host))).scalars())

@@ -10,12 +10,11 @@ import msgspec
 import sqlalchemy as sa
 
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.hosts import liveness, peers
 from moorage.compute.hosts.registry import AGENT_BINARY
-from moorage.conductor.ownership import ownership
-from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.probe import Probe, as_text
-from moorage.db.tables.compute import SHARED_CAPACITY, nodes, services
+from moorage.db.tables.compute import SHARED_CAPACITY, nodes
 from moorage.drivers.ironic.inventory import HYPERVISOR_TYPE as BARE_METAL
 from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
 from moorage.scheduler.aggregates import AggregateFacts
@@ -27,7 +26,7 @@ WITH n AS {{first}} (
     WHERE uuid {{among_them}} AND hypervisor_type <> '{SHARED_CAPACITY}'
 )
 SELECT n.uuid, n.name, n.host, n.hypervisor_type, n.facts, n.build_failures, s.facts,
-       CASE WHEN s.seen_at > {{alive_since}} AND NOT s.forced_down THEN 1 ELSE 0 END,
+       CASE WHEN {liveness.IS_UP} THEN 1 ELSE 0 END,
        CASE WHEN s.disabled THEN 1 ELSE 0 END,
        (SELECT count(*) FROM servers AS v WHERE v.node_uuid = n.uuid AND v.deleted_at IS NULL)
 FROM n JOIN services AS s ON s.host = n.host AND s.binary = '{AGENT_BINARY}'
@@ -58,13 +57,8 @@ class Hosts:
 
     def up(self) -> set[str]:
         """The hosts whose agents are alive and not declared dead."""
-        query = sa.select(services.c.host).where(
-            services.c.binary == AGENT_BINARY,
-            services.c.seen_at > utcnow() - self._down_after,
-            services.c.forced_down.is_(False),
-        )
         with self._database.read() as connection:
-            return set(connection.execute(query).scalars())
+            return liveness.hosts_up(connection, self._down_after)
 
     def address(self, node_uuid: str) -> str | None:
         """Where a node can be reached, if it says so."""
@@ -76,13 +70,13 @@ class Hosts:
     def has_heir(self, host: str) -> bool:
         """Whether a host that lives shares nodes with this one, and takes over servers."""
         with self._database.read() as connection:
-            return ownership.has_heir(connection, host, self._down_after)
+            return peers.has_heir(connection, host, self._down_after)
 
     def states(
         self, node_uuids: Collection[str], facts: AggregateFacts | None = None
     ) -> dict[str, HostState]:
         """Of the nodes that we know, by UUID; `facts` are for who has asked for them already."""
-        alive_since = utcnow() - self._down_after
+        alive_since = liveness.alive_since(self._down_after)
         facts = facts or self._aggregates.facts()
         wanted = msgspec.json.encode(list(node_uuids)).decode()
         found = {}

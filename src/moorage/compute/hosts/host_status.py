@@ -8,7 +8,8 @@ from datetime import timedelta
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.core.clock import utcnow
+from moorage.compute.hosts import liveness
+from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.db.among import among
 from moorage.db.tables.compute import services
 
@@ -17,7 +18,6 @@ DOWN = "DOWN"
 MAINTENANCE = "MAINTENANCE"
 UNKNOWN = "UNKNOWN"
 NO_HOST = ""
-_BINARY = "nova-compute"
 
 
 def of_hosts(connection: Connection, hosts: Iterable[str | None], down_time: int) -> dict[str | None, str]:
@@ -28,13 +28,13 @@ def of_hosts(connection: Connection, hosts: Iterable[str | None], down_time: int
     if not named:
         return found
     query = sa.select(services.c.host, services.c.disabled, services.c.forced_down, services.c.seen_at).where(
-        services.c.binary == _BINARY, among(connection, services.c.host, named)
+        services.c.binary == AGENT_BINARY, among(connection, services.c.host, named)
     )
-    alive_since = utcnow() - timedelta(seconds=down_time)
+    down_after = timedelta(seconds=down_time)
     for host, disabled, forced_down, seen_at in connection.execute(query):
         if forced_down:
             found[host] = DOWN
-        elif seen_at is None or seen_at < alive_since:
+        elif not liveness.was_heard(seen_at, down_after):
             found[host] = UNKNOWN
         else:
             found[host] = MAINTENANCE if disabled else UP

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
+from moorage.compute.hosts import liveness
 from moorage.compute.moves import migrations
 from moorage.core.clock import utcnow
 from moorage.db.tables.compute import IS_PLACE, nodes, servers, services
@@ -33,9 +34,7 @@ class Service:
 
     def is_up(self, down_time: int) -> bool:
         """Whether it gave a sign of life in the last `down_time` seconds, and nobody says otherwise."""
-        if self.forced_down or self.seen_at is None:
-            return False
-        return utcnow() - self.seen_at <= timedelta(seconds=down_time)
+        return not self.forced_down and liveness.was_heard(self.seen_at, timedelta(seconds=down_time))
 
 
 _COLUMNS = tuple(services.c[field.name] for field in fields(Service))

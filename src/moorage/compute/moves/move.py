@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from moorage.compute.moves.migrations import Migration
 from moorage.compute.servers.states import VmState
-from moorage.conductor.engine.work import Work
 
 TASKS = "tasks"
 """In an operation's data: by host, the attempt of the last task that it was given."""
@@ -75,11 +75,6 @@ class Move(msgspec.Struct, frozen=True):
         return {"move": msgspec.to_builtins(self)}
 
     @classmethod
-    def of(cls, work: Work) -> Move:
-        return msgspec.convert(work.data["move"], cls)
-
-
-def destination(work: Work) -> End:
-    """Where the operation has found a place."""
-    placed = work.data["placed"]
-    return End(placed["host"], placed["node"], placed["node_uuid"], placed["zone"])
+    def of(cls, data: Mapping[str, Any]) -> Move:
+        """As an operation has kept it."""
+        return msgspec.convert(data["move"], cls)

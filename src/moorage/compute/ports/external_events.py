@@ -17,6 +17,9 @@ from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import PowerNumber, TaskState, VmState
 from moorage.ledger import ledger
 
+PLUGGED = "plugged"
+"""The step of an operation that waits for ports: an event wakes it."""
+
 Handler = Callable[[Connection, Server, str, Origin], None]
 """Takes the server, under lock, and the event's tag."""
 

@@ -8,11 +8,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.compute.ports import changed_ports, external_events
+from moorage.compute.ports.external_events import PLUGGED
 from moorage.compute.servers import servers as domain
 from moorage.compute.servers.server_errors import ServerNotFound
 from moorage.compute_api.servers.servers import origin_of
 from moorage.compute_api.service import ComputeService
-from moorage.conductor.ports.plugging import PLUGGED
 from moorage.db.among import among
 from moorage.db.tables.compute import servers
 from moorage.http.call import Call

@@ -24,6 +24,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import NO_ROOM
 from moorage.compute.hosts import build_failures
+from moorage.compute.ports.external_events import PLUGGED
 from moorage.compute.servers import actions, traces
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
@@ -35,7 +36,7 @@ from moorage.conductor.engine.work import Work
 from moorage.conductor.placing import groups
 from moorage.conductor.placing.placing import BINDS_PORTS, FAILED_HOSTS, Disputed, Placer
 from moorage.conductor.ports import server_ports
-from moorage.conductor.ports.plugging import PLUGGED, Plugging
+from moorage.conductor.ports.plugging import Plugging
 from moorage.conductor.ports.port_duties import LATE, PortDuties
 from moorage.core.clock import utcnow
 from moorage.db.database import Database

@@ -17,13 +17,13 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Status
-from moorage.compute.moves.move import Move, destination
+from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.conductor.agents import server_spec
 from moorage.conductor.engine.runner import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.moving import Moving, source
+from moorage.conductor.operations.moving import Moving, destination, source
 from moorage.core.clock import utcnow
 from moorage.ledger import ledger
 
@@ -76,7 +76,7 @@ class ColdMove(Moving):
             self._arrived(work, facts)
 
     def _arrived(self, work: Work, facts: dict[str, Any]) -> None:
-        move, end = Move.of(work), destination(work)
+        move, end = Move.of(work.data), destination(work)
         work.changes |= {
             **end.as_columns(),
             "flavor": move.flavor,
@@ -98,7 +98,7 @@ class ColdMove(Moving):
 
 def arrival(work: Work) -> dict[str, Any]:
     """What the destination is told: the server as it shall be there, and what its source gave along."""
-    move = Move.of(work)
+    move = Move.of(work.data)
     spec = server_spec.of(
         work.server, node_uuid=destination(work).node_uuid, flavor=move.flavor, power_on=move.runs
     )
@@ -112,7 +112,7 @@ def _settle_quota(project_id: str, move: Move, connection: Connection) -> None:
 
 def _confirm_later(work: Work, seconds: int, connection: Connection) -> None:
     """Nobody has to ask: the ledger comes back to it in time, unless somebody decides before."""
-    move = msgspec.structs.replace(Move.of(work), reserved={})
+    move = msgspec.structs.replace(Move.of(work.data), reserved={})
     due_at = utcnow() + timedelta(seconds=seconds)
     data = {"move": msgspec.to_builtins(move)}
     ledger.enqueue(connection, work.server["id"], "confirm_resize", data, due_at=due_at)

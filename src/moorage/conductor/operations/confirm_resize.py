@@ -40,14 +40,14 @@ class ConfirmResize(Moving):
 
     def release(self, batch: Sequence[Work]) -> None:
         for work in batch:
-            self._tools.both_ends.let_go(Move.of(work).migration_uuid)
+            self._tools.both_ends.let_go(Move.of(work.data).migration_uuid)
             shut_down = work.server["power_state"] == PowerNumber.SHUT_DOWN
             work.changes |= {
                 "vm_state": (VmState.STOPPED if shut_down else VmState.ACTIVE).value,
                 "task_state": None,
             }
             self.record(work, Status.CONFIRMED)
-            self.note(work, _EVENT, host=Move.of(work).source.host)
+            self.note(work, _EVENT, host=Move.of(work.data).source.host)
             work.finish()
 
     def note(self, work: Work, event: str, error: str | None = None, host: str | None = None) -> None:
@@ -62,7 +62,7 @@ class ConfirmResize(Moving):
         work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
         work.writes = []
         self.record(work, Status.FINISHED)
-        self.note(work, _EVENT, error, host=Move.of(work).source.host)
+        self.note(work, _EVENT, error, host=Move.of(work.data).source.host)
         work.fail(error)
 
 

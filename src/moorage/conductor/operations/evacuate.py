@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from moorage.compute.moves.migrations import Status
-from moorage.compute.moves.move import Move, destination
+from moorage.compute.moves.move import Move
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.conductor.agents import server_spec
 from moorage.conductor.engine.runner import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.moving import Moving
+from moorage.conductor.operations.moving import Moving, destination
 from moorage.core.clock import utcnow
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Evacuate(Moving):
             end=destination,
             elsewhere=True,
             payload=lambda work: server_spec.of(
-                work.server, node_uuid=destination(work).node_uuid, power_on=Move.of(work).runs
+                work.server, node_uuid=destination(work).node_uuid, power_on=Move.of(work.data).runs
             ),
         )
 
@@ -54,7 +54,7 @@ class Evacuate(Moving):
 
     def _arrived(self, work: Work, facts: dict[str, Any]) -> None:
         """From here on the server is at its destination, and what the source still has is a stray."""
-        runs = Move.of(work).runs
+        runs = Move.of(work.data).runs
         work.changes |= {
             **destination(work).as_columns(),
             "vm_state": (VmState.ACTIVE if runs else VmState.STOPPED).value,
@@ -67,8 +67,8 @@ class Evacuate(Moving):
 
     def release(self, batch: Sequence[Work]) -> None:
         for work in batch:
-            self._tools.both_ends.let_go(Move.of(work).migration_uuid)
-            self._agents.discard(work, Move.of(work).source.host)
+            self._tools.both_ends.let_go(Move.of(work.data).migration_uuid)
+            self._agents.discard(work, Move.of(work.data).source.host)
             work.changes["task_state"] = None
             self.record(work, Status.DONE)
             work.finish()

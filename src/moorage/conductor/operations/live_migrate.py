@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from moorage.bus.contract import ABORT, HURRY
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Status, Wish
-from moorage.compute.moves.move import Move, destination
+from moorage.compute.moves.move import Move
 from moorage.compute.servers.states import VmState
 from moorage.conductor.agents import server_spec
 from moorage.conductor.engine.runner import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.cold_move import arrival
-from moorage.conductor.operations.moving import Moving, cell_of, source
+from moorage.conductor.operations.moving import Moving, cell_of, destination, source
 from moorage.conductor.ports import server_ports
 from moorage.network.contract import NetworkError
 
@@ -148,7 +148,7 @@ class LiveMigrate(Moving):
 
     def release(self, batch: Sequence[Work]) -> None:
         for work in batch:
-            self._tools.both_ends.let_go(Move.of(work).migration_uuid)
+            self._tools.both_ends.let_go(Move.of(work.data).migration_uuid)
             work.changes |= {"vm_state": VmState.ACTIVE.value, "task_state": None}
             self.record(work, Status.COMPLETED)
             self.note(work, "compute_post_live_migration_at_destination", host=work.server["host"])
@@ -158,7 +158,7 @@ class LiveMigrate(Moving):
 
     def _wish(self, work: Work) -> str | None:
         with self._tools.database.read() as connection:
-            return migrations.wish_of(connection, Move.of(work).migration_id)
+            return migrations.wish_of(connection, Move.of(work.data).migration_id)
 
     def _aborted(self, work: Work) -> bool:
         return self._wish(work) == Wish.ABORT

@@ -21,7 +21,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Status
-from moorage.compute.moves.move import TASKS, End, Move, destination
+from moorage.compute.moves.move import TASKS, End, Move
 from moorage.compute.quotas import usage
 from moorage.compute.servers import actions, traces
 from moorage.compute.servers.actions import Event
@@ -109,7 +109,7 @@ class Moving:
         batch = [
             work
             for work in self._movable(batch)
-            if self._tools.both_ends.give_back(work, Move.of(work).migration_uuid)
+            if self._tools.both_ends.give_back(work, Move.of(work.data).migration_uuid)
         ]
         for work, decision in zip(batch, self._tools.placer.place_moves(batch), strict=True):
             if isinstance(decision, Disputed):
@@ -267,7 +267,7 @@ class Moving:
     def retreat(self, batch: Sequence[Work]) -> None:
         """Everything is the source's again."""
         for work in batch:
-            move = Move.of(work)
+            move = Move.of(work.data)
             if not self._tools.both_ends.give_back(work, move.migration_uuid):
                 continue
             self.bind_to(work, move.source.host, cell_of(work))
@@ -297,7 +297,7 @@ class Moving:
         self.ask(stopped, "start", then="restored", end=source, down=self.over)
 
     def _has_to_start(self, work: Work) -> bool:
-        return self.stopped_at_source(work) and Move.of(work).old_state == VmState.ACTIVE
+        return self.stopped_at_source(work) and Move.of(work.data).old_state == VmState.ACTIVE
 
     def restored(self, batch: Sequence[Work]) -> None:
         for work in batch:
@@ -316,7 +316,7 @@ class Moving:
 
     def over(self, work: Work) -> None:
         """The move has failed, the server is as it was; its action and its trace say why."""
-        move = Move.of(work)
+        move = Move.of(work.data)
         error = work.data["last_error"]
         status = Status.CANCELLED if work.data.get("aborted") else Status.ERROR
         self.record(work, status)
@@ -364,7 +364,7 @@ class Moving:
                 "dest_node_uuid": end.node_uuid,
                 "dest_address": self._tools.hosts.address(end.node_uuid),
             }
-        migration_id = Move.of(work).migration_id
+        migration_id = Move.of(work.data).migration_id
         work.writes.append(lambda connection: migrations.change(connection, migration_id, status, **columns))
 
     def note(self, work: Work, event: str, error: str | None = None, host: str | None = None) -> None:
@@ -377,7 +377,13 @@ class Moving:
 
 
 def source(work: Work) -> End:
-    return Move.of(work).source
+    return Move.of(work.data).source
+
+
+def destination(work: Work) -> End:
+    """Where the operation has found a place."""
+    placed = work.data["placed"]
+    return End(placed["host"], placed["node"], placed["node_uuid"], placed["zone"])
 
 
 def cell_of(work: Work) -> str:

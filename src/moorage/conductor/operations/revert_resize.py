@@ -25,10 +25,10 @@ class RevertResize(Moving):
 
     def begin(self, batch: Sequence[Work]) -> None:
         """Nothing is destroyed before it is certain that the source is there to go on."""
-        sources = {Move.of(work).source.node_uuid for work in batch}
+        sources = {Move.of(work.data).source.node_uuid for work in batch}
         states = self._tools.hosts.states(sources)
         for work in batch:
-            state = states.get(Move.of(work).source.node_uuid)
+            state = states.get(Move.of(work.data).source.node_uuid)
             if state is None or not state.up:
                 self.give_up(work, "the host that it came from is down")
                 continue
@@ -51,7 +51,7 @@ class RevertResize(Moving):
         return True
 
     def over(self, work: Work) -> None:
-        move = Move.of(work)
+        move = Move.of(work.data)
         power = PowerNumber.RUNNING if move.old_state == VmState.ACTIVE else PowerNumber.SHUT_DOWN
         work.changes |= {
             **move.source.as_columns(),
@@ -70,7 +70,7 @@ class RevertResize(Moving):
         """Before anything was destroyed it can be asked again; later an administrator has to look."""
         if work.operation.step in ("begin", "cleaned"):
             work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
-            work.writes = [partial(_free_quota, work.server["project_id"], Move.of(work))]
+            work.writes = [partial(_free_quota, work.server["project_id"], Move.of(work.data))]
             self.record(work, Status.FINISHED)
             self.note(work, "compute_revert_resize", error, host=work.server["host"])
             work.fail(error)

@@ -33,7 +33,7 @@ class Unwind(Moving):
     def retreat(self, batch: Sequence[Work]) -> None:
         states = self._tools.hosts.states({work.server["node_uuid"] for work in batch})
         for work in filter(Work.holds, batch):
-            move = Move.of(work)
+            move = Move.of(work.data)
             if work.server["host"] == move.source.host:
                 if not self._tools.both_ends.give_back(work, move.migration_uuid):
                     continue
@@ -46,10 +46,10 @@ class Unwind(Moving):
             work.advance_to_task("restore")
 
     def stopped_at_source(self, work: Work) -> bool:
-        return bool(work.server["host"] == Move.of(work).source.host)
+        return bool(work.server["host"] == Move.of(work.data).source.host)
 
     def over(self, work: Work) -> None:
-        move = Move.of(work)
+        move = Move.of(work.data)
         self.record(work, Status.ERROR)
         work.writes.append(partial(return_quota, work.server["project_id"], move))
         work.changes |= {"task_state": None}

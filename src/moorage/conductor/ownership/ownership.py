@@ -19,6 +19,8 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, Tally, Task
 from moorage.compute.aggregates import membership
+from moorage.compute.hosts import liveness, peers
+from moorage.compute.hosts.peers import FAILOVER, TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.conductor.ownership import told_traits
 from moorage.core.clock import utcnow
@@ -33,11 +35,6 @@ MOVED = Counter("moorage_conductor_nodes_moved_total", "Nodes that got another o
 
 NOBODY = ""
 """The host of a node that its owner has given up, and that no other has got yet."""
-TERMS = "partition"
-"""Where the facts of a service say which nodes it shares with its peers."""
-FAILOVER = "failover_servers"
-_ALIKE = ("key", "shard", "selection", "shared")
-"""What peers have in common."""
 
 
 class _Row(NamedTuple):
@@ -66,35 +63,20 @@ class Settlement:
 def members(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> list[str]:
     """The live hosts that share nodes with this one; itself always."""
     terms = heartbeat.facts[TERMS]
-    query = sa.select(services.c.host, services.c.facts).where(
-        services.c.binary == AGENT_BINARY, _lives(down_after)
-    )
-    found = {host for host, facts in connection.execute(query) if _same(facts.get(TERMS), terms)}
+    found = peers.living(connection, terms, down_after)
     if terms.get("peers"):
         found &= set(terms["peers"])
     return sorted(found | {heartbeat.host})
-
-
-def has_heir(connection: Connection, host: str, down_after: timedelta) -> bool:
-    """Whether some other host that lives will get the nodes of this one, and their servers, if it is down."""
-    query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
-    left = connection.execute(query.where(services.c.host == host)).one_or_none()
-    if left is None or TERMS not in left.facts:
-        return False
-    living = connection.execute(query.where(services.c.host != host, _lives(down_after)))
-    return any(
-        _same(facts.get(TERMS), left.facts[TERMS]) and facts.get(FAILOVER, True) for _, facts in living
-    )
 
 
 def peer_orders(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> list[Task]:
     """Tell a host that shares its nodes with whom, if it does not know."""
     if TERMS not in heartbeat.facts:
         return []
-    peers = members(connection, heartbeat, down_after)
-    if heartbeat.facts.get("peers") == peers:
+    known = members(connection, heartbeat, down_after)
+    if heartbeat.facts.get("peers") == known:
         return []
-    return [Task(0, "", SET_PEERS, 0, "", {"peers": peers})]
+    return [Task(0, "", SET_PEERS, 0, "", {"peers": known})]
 
 
 def order(settlement: Settlement, bid: Bid, lease: float) -> Task | None:
@@ -147,7 +129,7 @@ def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
     settlement.granted |= {uuid: row.epoch for uuid, row in rows.items() if row.host == host}
     new = [node for node in bid.wanted if node.uuid not in rows]
     others = {uuid: row for uuid, row in rows.items() if row.host != host}
-    living = _living(connection, down_after) if new or others else set()
+    living = liveness.hosts_up(connection, down_after) if new or others else set()
     if host in living:  # an operator may have said that it is down
         _insert(connection, host, new, settlement)
         failover = bool(heartbeat.facts.get(FAILOVER, True))
@@ -169,8 +151,8 @@ def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta)
     if terms.get("selection") != RESERVATION or not heartbeat.facts.get(FAILOVER, True):
         return settlement
     query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
-    mates = {host for host, facts in connection.execute(query) if _same(facts.get(TERMS), terms)}
-    living = _living(connection, down_after)
+    mates = {host for host, facts in connection.execute(query) if peers.same(facts.get(TERMS), terms)}
+    living = liveness.hosts_up(connection, down_after)
     if heartbeat.host not in living or mates <= living:
         return settlement
     doubtful = among(connection, nodes.c.uuid, sorted({one.node_uuid for one in heartbeat.doubts}))
@@ -193,7 +175,7 @@ class NotMovableError(Exception):
 def move(connection: Connection, node_uuid: str, host: str, down_after: timedelta) -> None:
     """Give a node, and the server that it carries, to another host, because an operator says so."""
     row = _locked(connection, [node_uuid]).get(node_uuid)
-    living = _living(connection, down_after)
+    living = liveness.hosts_up(connection, down_after)
     if row is None:
         raise NotMovableError(f"there is no node {node_uuid}")
     if row.host == host:
@@ -386,17 +368,3 @@ def _carries_server() -> sa.ColumnElement[bool]:
 def _owned(connection: Connection, host: str) -> dict[str, int]:
     query = sa.select(nodes.c.uuid, nodes.c.epoch).where(nodes.c.host == host)
     return dict(connection.execute(query).all())
-
-
-def _living(connection: Connection, down_after: timedelta) -> set[str]:
-    query = sa.select(services.c.host).where(services.c.binary == AGENT_BINARY, _lives(down_after))
-    return set(connection.execute(query).scalars())
-
-
-def _lives(down_after: timedelta) -> sa.ColumnElement[bool]:
-    return sa.and_(services.c.seen_at > utcnow() - down_after, services.c.forced_down.is_(False))
-
-
-def _same(one: Mapping[str, Any] | None, other: Mapping[str, Any]) -> bool:
-    """Whether two hosts serve the same nodes, whomever they want to share them with."""
-    return one is not None and all(one.get(name) == other.get(name) for name in _ALIKE)

@@ -10,9 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.compute.hosts import liveness
+from moorage.compute.hosts.peers import TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
-from moorage.conductor.ownership.ownership import NOBODY, TERMS
-from moorage.core.clock import utcnow
+from moorage.conductor.ownership.ownership import NOBODY
 from moorage.db.tables.compute import nodes, servers, services
 from moorage.drivers.ironic.partition import propose
 
@@ -81,13 +82,12 @@ def read(connection: Connection, down_after: timedelta) -> list[Ring]:
     """All partitions that a host serves, in their order; needs a snapshot."""
     members: dict[tuple[str, str], list[Member]] = {}
     query = sa.select(services.c.host, services.c.facts, services.c.seen_at, services.c.forced_down)
-    alive_since = utcnow() - down_after
     for host, facts, seen_at, forced_down in connection.execute(
         query.where(services.c.binary == AGENT_BINARY).order_by(services.c.host)
     ):
         terms = facts.get(TERMS)
         if terms is not None:
-            up = not forced_down and seen_at is not None and seen_at > alive_since
+            up = not forced_down and liveness.was_heard(seen_at, down_after)
             member = Member(host, up, tuple(terms.get("peers", ())))
             members.setdefault((terms.get("key", ""), terms.get("shard", "")), []).append(member)
     shared = _nodes(connection)

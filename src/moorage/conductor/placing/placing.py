@@ -91,10 +91,10 @@ class Placer:
             return self._place(batch, self._moving_seats(batch))
 
     def _moving_seats(self, batch: Sequence[Work]) -> list[Seat]:
-        sources = self._hosts.states({Move.of(work).source.node_uuid for work in batch})
+        sources = self._hosts.states({Move.of(work.data).source.node_uuid for work in batch})
         seats = []
         for work in batch:
-            move = Move.of(work)
+            move = Move.of(work.data)
             source = sources.get(move.source.node_uuid)
             leaving = Leaving(
                 move.source.host,

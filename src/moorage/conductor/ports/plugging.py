@@ -7,9 +7,6 @@ from datetime import datetime, timedelta
 
 from moorage.core.clock import utcnow
 
-PLUGGED = "plugged"
-"""The step of an operation that waits for ports."""
-
 
 @dataclass(frozen=True)
 class Plugging:

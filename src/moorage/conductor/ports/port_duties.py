@@ -18,10 +18,10 @@ from enum import Enum
 import sqlalchemy as sa
 
 from moorage.bus.versions import AgentVersion
+from moorage.compute.hosts import liveness
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.conductor.engine.work import Work
 from moorage.conductor.ports import server_ports
-from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import services
@@ -126,7 +126,11 @@ class PortDuties:
         """Those of the hosts, or of all that live, whose agents have credentials."""
         query = sa.select(services.c.host, services.c.facts)
         with self._database.read() as connection:
-            chosen = self._alive() if hosts is None else among(connection, services.c.host, list(hosts))
+            chosen = (
+                liveness.is_up(self._down_after)
+                if hosts is None
+                else among(connection, services.c.host, list(hosts))
+            )
             rows = connection.execute(query.where(services.c.binary == AGENT_BINARY, chosen)).all()
         return {host for host, facts in rows if facts.get(NETWORK_FACT)}
 
@@ -134,11 +138,10 @@ class PortDuties:
         """Of agents that live: one that is gone holds nothing back."""
         query = sa.select(services.c.host, services.c.version)
         with self._database.read() as connection:
-            rows = connection.execute(query.where(services.c.binary == AGENT_BINARY, self._alive()))
+            rows = connection.execute(
+                query.where(services.c.binary == AGENT_BINARY, liveness.is_up(self._down_after))
+            )
             return dict(rows.all())
-
-    def _alive(self) -> sa.ColumnElement[bool]:
-        return sa.and_(services.c.seen_at > utcnow() - self._down_after, services.c.forced_down.is_(False))
 
 
 def _host(work: Work) -> str:
