@@ -1,7 +1,7 @@
 """Whether a service is up: the one rule for it, in Python and in SQL.
 
-A service is up if it gave a sign of life within the time after which it counts as down, to the very end of that
-time, and nobody has declared it dead.
+A service is up if it gave a sign of life within the time after which it counts as down, to the very end of
+that time, and nobody has declared it dead.
 """
 
 from __future__ import annotations
