@@ -16,6 +16,7 @@ from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.db.database import Database
 from moorage.deciding import port_needs, surroundings
 from moorage.deciding.hosts import Hosts
+from moorage.deciding.subject import Subject
 from moorage.deciding.surroundings import Surroundings
 from moorage.placement.client.contract import Candidates, PlacementClient, PlacementRefusedError
 from moorage.scheduler import hints, offers
@@ -65,8 +66,7 @@ class Leaving:
 class Seat:
     """One server of the batch, on its way to a host."""
 
-    server: Mapping[str, Any]
-    """The server's row, or one that a server would have."""
+    server: Subject
     tried_nodes: frozenset[str] = frozenset()
     leaving: Leaving | None = None
     full_cells: frozenset[str] = frozenset()
@@ -96,15 +96,15 @@ class Seat:
     @classmethod
     def of_move(
         cls,
-        server: Mapping[str, Any],
+        server: Subject,
         leaving: Leaving,
         flavor: Mapping[str, Any],
         target: str | None,
         tried_nodes: frozenset[str] = frozenset(),
     ) -> Seat:
         """For the server as it shall be. Where it was asked to go when it was made counts no longer."""
-        request = {**server["request"], "host": target, "node": None, "forced": False}
-        return cls({**server, "flavor": flavor, "request": request}, tried_nodes, leaving)
+        request = {**server.request, "host": target, "node": None, "forced": False}
+        return cls(replace(server, flavor=flavor, request=request), tried_nodes, leaving)
 
     @property
     def query(self) -> Query:
@@ -121,7 +121,7 @@ class Seat:
         if self.decision is not None:
             return self.decision.trace
         problem = self.refusal.sentence if self.refusal else ""
-        return Trace(self.server["uuid"], [], problem=problem, attempts=self.attempts)
+        return Trace(self.server.uuid, [], problem=problem, attempts=self.attempts)
 
 
 class Pass:
@@ -197,11 +197,11 @@ class Decider:
     # ------------------------------------------------------------ what is asked
 
     def _ask(self, seats: Sequence[Seat], facts: AggregateFacts) -> None:
-        around = surroundings.look_up(self._database, [seat.server["request"] for seat in seats])
-        reach = port_needs.look_up(self._placement, [seat.server["request"] for seat in seats])
+        around = surroundings.look_up(self._database, [seat.server.request for seat in seats])
+        reach = port_needs.look_up(self._placement, [seat.server.request for seat in seats])
         for seat in seats:
             try:
-                seat.request = reach.narrow(self._request(seat, around, facts), seat.server["request"])
+                seat.request = reach.narrow(self._request(seat, around, facts), seat.server.request)
             except SchedulingError as error:
                 seat.refusal = NoHost(str(error), hopeless=True)
         counts: dict[Query, int] = {}
@@ -217,14 +217,14 @@ class Decider:
 
     def _request(self, seat: Seat, around: Surroundings, facts: AggregateFacts) -> Request:
         server = seat.server
-        asked = server["request"]
+        asked = server.request
         properties = (asked.get("image") or {}).get("properties") or {}
         request = from_flavor(
-            server["uuid"],
-            server["flavor"],
+            server.uuid,
+            server.flavor,
             properties,
-            project_id=server["project_id"],
-            zone=None if asked.get("forced") else server["requested_zone"],
+            project_id=server.project_id,
+            zone=None if asked.get("forced") else server.requested_zone,
             host=asked.get("host"),
             server_group=_group(seat, around),
             tried_nodes=seat.tried_nodes,
@@ -323,7 +323,7 @@ def _together(found: Sequence[Offers]) -> Offers:
 
 def _group(seat: Seat, around: Surroundings) -> ServerGroup | None:
     """A member that moves is no reason for itself to stay, or to stay away."""
-    group = around.groups.get(seat.server["request"].get("group") or "")
+    group = around.groups.get(seat.server.request.get("group") or "")
     if group is None or seat.leaving is None:
         return group
     members = dict(group.members)

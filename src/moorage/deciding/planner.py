@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from moorage.compute.servers.server import Server
 from moorage.deciding.decider import Decider, Leaving, Pass, Seat
 from moorage.deciding.hosts import Hosts
+from moorage.deciding.subject import Subject
 from moorage.scheduler.plan import Plan, Planned
 
 
@@ -15,17 +16,19 @@ class Planner:
         self._decider = decider
         self._hosts = hosts
 
-    def plan(self, servers: Sequence[Mapping[str, Any]]) -> Plan:
-        """Where these would go, one after the other; they are rows that servers would have."""
+    def plan(self, servers: Sequence[Subject]) -> Plan:
+        """Where these would go, one after the other."""
         seats = [Seat(server) for server in servers]
         this = self._decider.decide(seats)
         return Plan([_planned(seat, this) for seat in seats])
 
-    def plan_move(self, server: Mapping[str, Any], target: str | None) -> Planned:
+    def plan_move(self, server: Server, target: str | None) -> Planned:
         """Where a server that is on a host would go from there, as it is."""
-        source = self._hosts.states([server["node_uuid"]]).get(server["node_uuid"])
-        leaving = Leaving(server["host"], server["node_uuid"], None if source is None else source.cell)
-        seat = Seat.of_move(server, leaving, server["flavor"], target)
+        assert server.host is not None
+        assert server.node_uuid is not None
+        source = self._hosts.states([server.node_uuid]).get(server.node_uuid)
+        leaving = Leaving(server.host, server.node_uuid, None if source is None else source.cell)
+        seat = Seat.of_move(Subject.of(server), leaving, server.flavor, target)
         return _planned(seat, self._decider.decide([seat]))
 
 

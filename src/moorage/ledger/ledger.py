@@ -154,6 +154,7 @@ _DUE = (
     .where(
         operations.c.finished_at.is_(None),
         operations.c.due_at <= sa.bindparam("now"),
+        one_of(operations.c.kind, "kinds"),
         sa.or_(operations.c.leased_until.is_(None), operations.c.leased_until < sa.bindparam("now")),
     )
     .order_by(operations.c.due_at)
@@ -172,24 +173,32 @@ class Due:
 
     _ANY = (
         "SELECT 1 FROM operations WHERE finished_at IS NULL AND due_at <= {now} "
-        "AND (leased_until IS NULL OR leased_until < {now}) LIMIT 1"
+        "AND (leased_until IS NULL OR leased_until < {now}) AND kind IN ({kinds}) LIMIT 1"
     )
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, kinds: Sequence[str]) -> None:
+        listed = ", ".join(f"'{kind}'" for kind in kinds)
         self._probe = Probe(
             database.engine,
-            postgresql=self._ANY.format(now="$1::text::timestamptz"),
-            sqlite=self._ANY.format(now="?1"),
+            postgresql=self._ANY.format(now="$1::text::timestamptz", kinds=listed),
+            sqlite=self._ANY.format(now="?1", kinds=listed),
         )
 
     def any(self) -> bool:
         return bool(self._probe.rows(as_text(utcnow())))
 
 
-def lease(connection: Connection, owner: str, count: int, seconds: float) -> list[Operation]:
-    """Take up to `count` operations that are due and that nobody else is at."""
+def lease(
+    connection: Connection, owner: str, kinds: Sequence[str], count: int, seconds: float
+) -> list[Operation]:
+    """Take up to `count` operations of these kinds that are due and that nobody else is at.
+
+    A kind that a newer release has brought is left to its conductors.
+    """
     now = utcnow()
-    before = {row.id: row.lease for row in connection.execute(_DUE, {"now": now, "count": count})}
+    before = {
+        row.id: row.lease for row in connection.execute(_DUE, {"now": now, "kinds": kinds, "count": count})
+    }
     ids = list(before)
     if not ids:
         return []

@@ -151,20 +151,6 @@ class Order(msgspec.Struct, frozen=True):
     known: frozenset[str] = frozenset()
     """Ports that the server has already: they answer no wish."""
 
-    @classmethod
-    def of(cls, server: Mapping[str, Any]) -> Order:
-        """From the row of a server that has no ports yet."""
-        request = server["request"]
-        return cls(
-            server["uuid"],
-            server["project_id"],
-            server["name"],
-            request.get("networks", "auto"),
-            request.get("security_group_ids", []),
-            server["requested_zone"] or "",
-            server["hostname"],
-        )
-
 
 class Binding(msgspec.Struct, frozen=True):
     """A server that wants its ports bound to a host."""
@@ -189,14 +175,13 @@ class Holding(msgspec.Struct, frozen=True):
     """Ports of the user's, also those that no record was kept of."""
 
     @classmethod
-    def of(cls, server: Mapping[str, Any]) -> Holding:
-        """From the server's row."""
-        request = server["request"]
+    def of(cls, server_uuid: str, request: Mapping[str, Any]) -> Holding:
+        """From the server's request, which keeps its ports."""
         ports = [msgspec.convert(port, PortRecord) for port in request.get("ports", [])]
         asked = request.get("networks", "auto")
         wishes = asked if isinstance(asked, list) else []
         named = {wish["port"] for wish in wishes if wish.get("port")} | set(request.get("brought", ()))
-        return cls(server["uuid"], ports, frozenset(named | {port.id for port in ports if not port.ours}))
+        return cls(server_uuid, ports, frozenset(named | {port.id for port in ports if not port.ours}))
 
 
 class Interface(msgspec.Struct, frozen=True):

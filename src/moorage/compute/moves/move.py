@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -74,7 +73,6 @@ class Move(msgspec.Struct, frozen=True):
         """As an operation keeps it."""
         return {"move": msgspec.to_builtins(self)}
 
-    @classmethod
-    def of(cls, data: Mapping[str, Any]) -> Move:
-        """As an operation has kept it."""
-        return msgspec.convert(data["move"], cls)
+    def from_zone(self, zone: str | None) -> Move:
+        """The same, now that the zone of its source is known."""
+        return msgspec.structs.replace(self, source=msgspec.structs.replace(self.source, zone=zone))

@@ -127,4 +127,4 @@ def outcome(connection: Connection, operation_id: int) -> Outcome | None:
 
 
 def holding_of(server: Server) -> Holding:
-    return Holding.of({"uuid": server.uuid, "request": server.request})
+    return Holding.of(server.uuid, server.request)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -62,8 +63,23 @@ class Server:
         """The name by which a hypervisor knows it."""
         return f"instance-{self.id:08x}"
 
+    @property
+    def on_node(self) -> str:
+        """The UUID of its node, for those who deal only with servers that have one."""
+        assert self.node_uuid is not None, f"server {self.uuid} is on no node"
+        return self.node_uuid
 
-COLUMNS = tuple(servers.c[field.name] for field in fields(Server))
+    def changed(self, columns: Mapping[str, Any]) -> Server:
+        """As it is once these columns are written."""
+        return replace(self, **columns) if columns else self
+
+    def as_row(self) -> dict[str, Any]:
+        """By column, for those who know only the table."""
+        return {name: getattr(self, name) for name in _NAMES}
+
+
+_NAMES = tuple(field.name for field in fields(Server))
+COLUMNS = tuple(servers.c[name] for name in _NAMES)
 """What to select for `from_row`."""
 
 

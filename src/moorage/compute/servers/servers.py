@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +16,7 @@ from moorage.compute.servers.server_errors import ServerNotFound
 from moorage.compute.servers.states import PowerNumber, VmState
 from moorage.core.clock import utcnow
 from moorage.core.uuids import is_uuid_like
+from moorage.db.among import one_of
 from moorage.db.tables.compute import server_group_members, server_groups, servers
 
 
@@ -28,6 +30,15 @@ def find(
 def lock(connection: Connection, uuid: str, *, project_id: str | None = None) -> Server:
     """As `find`, but nobody else changes it until the transaction ends."""
     return _one(connection, _select(uuid, project_id, False).with_for_update(), uuid)
+
+
+_BY_ID = sa.select(*COLUMNS).where(one_of(servers.c.id, "ids"))
+
+
+def by_id(connection: Connection, ids: Collection[int]) -> dict[int, Server]:
+    """As they are now, deleted ones too."""
+    found = (from_row(row) for row in connection.execute(_BY_ID, {"ids": ids}))
+    return {server.id: server for server in found}
 
 
 def _select(uuid: str, project_id: str | None, deleted: bool) -> sa.Select[Any]:

@@ -19,7 +19,7 @@ from moorage.db.tables.compute import operations, traces
 from moorage.scheduler.trace import Trace
 
 ATTEMPTS = "attempts"
-"""In an operation's data: its attempts that came to nothing, each as `attempt_record` makes it."""
+"""In an operation's data: its attempts that came to nothing, each an `AttemptRecord`."""
 
 _LAST_STEP = {"build": "spawn"}
 """What a kind of operation does on the host last; others are called what they are."""
@@ -36,9 +36,13 @@ class Decision:
     trace: dict[str, Any]
 
 
-def attempt_record(attempt: int, step: str, outcome: str, detail: str) -> dict[str, Any]:
+class AttemptRecord(msgspec.Struct, frozen=True):
     """What an operation keeps of an attempt that it had to give up."""
-    return {"attempt": attempt, "step": step, "outcome": outcome, "detail": detail}
+
+    attempt: int
+    step: str
+    outcome: str
+    detail: str
 
 
 def keep(connection: Connection, server_id: int, trace: Trace) -> None:

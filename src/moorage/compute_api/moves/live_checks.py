@@ -6,8 +6,6 @@ server's actions, as it is to all other clients.
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, UnavailableError
@@ -37,7 +35,7 @@ def require_running(ask: Ask) -> None:
 def require_place(database: Database, planner: Planner, ask: Ask, host: str | None) -> None:
     """There is a host for it; if not, the decision is on record, like any other."""
     try:
-        planned = planner.plan_move(asdict(ask.server), host)
+        planned = planner.plan_move(ask.server, host)
     except PlacementUnavailableError as error:
         raise UnavailableError(f"Placement can't be reached: {error}") from error
     sentence = planned.sentence

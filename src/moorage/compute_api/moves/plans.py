@@ -16,6 +16,7 @@ from moorage.compute_api.servers import server_body
 from moorage.compute_api.servers.server_schemas import HINTS
 from moorage.compute_api.servers.servers import origin_of
 from moorage.compute_api.service import ComputeService
+from moorage.deciding.subject import Subject
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
@@ -59,7 +60,7 @@ def create(service: ComputeService, call: Call) -> Reply:
     _check_group(service, wanted, origin.project_id)
     _, rows = creation.rows_of(Order(origin, wanted, bounds), count)
     try:
-        plan = service.planner.plan(rows)
+        plan = service.planner.plan([Subject.of_row(row) for row in rows])
     except PlacementUnavailableError as error:
         raise HttpError(503, f"Placement can't be reached: {error}") from error
     return Reply(body={"plan": msgspec.to_builtins(plan)})

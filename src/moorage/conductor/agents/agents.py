@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from prometheus_client import Counter
 
 from moorage.bus.contract import DISCARD, ConductorSide, Task
-from moorage.conductor.engine.work import Work
+from moorage.conductor.engine.work import Done, Failed, S, Silent, Work
 
 LOG = logging.getLogger(__name__)
 
@@ -31,16 +31,16 @@ class Agents:
 
     def ask(
         self,
-        batch: Sequence[Work],
+        batch: Sequence[Work[Any]],
         kind: str,
         *,
         then: str,
-        payload: Callable[[Work], dict[str, Any]],
-        host: Callable[[Work], str] = lambda work: work.server["host"],
-        node_uuid: Callable[[Work], str] = lambda work: work.server["node_uuid"],
+        payload: Callable[[Work[Any]], dict[str, Any]],
+        host: Callable[[Work[Any]], str] = lambda work: work.server.host or "",
+        node_uuid: Callable[[Work[Any]], str] = lambda work: work.server.node_uuid or "",
     ) -> None:
         """Send each its task, and wait for the result at the step `then`."""
-        by_host: dict[str, list[Work]] = defaultdict(list)
+        by_host: dict[str, list[Work[Any]]] = defaultdict(list)
         for work in batch:
             by_host[host(work)].append(work)
         for name, works in by_host.items():
@@ -66,7 +66,7 @@ class Agents:
             for work in works:
                 work.wait(then, self._ask_again_seconds)
 
-    def leave(self, batch: Sequence[Work]) -> None:
+    def leave(self, batch: Sequence[Work[Any]]) -> None:
         """Hosts that servers leave shall keep nothing of them, whatever they had come to.
 
         One that does not hear of it says sooner or later what it has, and is told again then.
@@ -74,8 +74,8 @@ class Agents:
         by_host: dict[str, list[Task]] = defaultdict(list)
         for work in batch:
             operation = work.operation
-            if work.server["host"] is not None:
-                by_host[work.server["host"]].append(
+            if work.server.host is not None:
+                by_host[work.server.host].append(
                     Task(operation.id, operation.server_uuid, DISCARD, operation.attempt, "")
                 )
         for name, tasks in by_host.items():
@@ -85,7 +85,21 @@ class Agents:
                 SEND_FAILURES.inc()
                 LOG.warning("%s could not be told to discard %d servers: %s", name, len(tasks), error)
 
-    def ask_again(self, work: Work, step: str) -> bool:
+    def answers(
+        self, batch: Sequence[Work[S]], step: str, *, patient: Callable[[Work[S]], bool] = lambda _work: True
+    ) -> Iterator[tuple[Work[S], Done | Failed | Silent]]:
+        """What came of the tasks that `step` gave.
+
+        Who did not answer is asked again by that step, as long as there is a point in it and it is `patient`;
+        only then it is told here that nothing was heard.
+        """
+        for work in batch:
+            answer = work.answer()
+            if isinstance(answer, Silent) and patient(work) and self.ask_again(work, step):
+                continue
+            yield work, answer
+
+    def ask_again(self, work: Work[Any], step: str) -> bool:
         """No result by the deadline: go back to the step that asks; False once that is pointless."""
         ASKED_AGAIN.labels(work.operation.kind).inc()
         if work.operation.tries >= _MOST_ASKS:
@@ -93,7 +107,7 @@ class Agents:
         work.try_again(step, 0.0)
         return True
 
-    def signal(self, work: Work, host: str, kind: str) -> None:
+    def signal(self, work: Work[Any], host: str, kind: str) -> None:
         """Tell an agent something that it need not answer: if it can't be told now, a later look does."""
         operation = work.operation
         try:
@@ -101,6 +115,6 @@ class Agents:
         except Exception as error:
             LOG.info("%s could not be told to %s: %s", host, kind, error)
 
-    def discard(self, work: Work, host: str) -> None:
+    def discard(self, work: Work[Any], host: str) -> None:
         """Tell an agent that it should not have the server; one that is away is told when it comes back."""
         self.signal(work, host, DISCARD)

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from moorage.compute.servers.server import Server
 
-def of(server: Mapping[str, Any], **differences: Any) -> dict[str, Any]:
+
+def of(server: Server, **differences: Any) -> dict[str, Any]:
     """The server's row, with what is different where it goes."""
     return {
-        "uuid": server["uuid"],
-        "name": server["name"],
-        "project_id": server["project_id"],
-        "user_id": server["user_id"],
-        "node_uuid": server["node_uuid"],
-        "flavor": server["flavor"],
-        "image": server["request"].get("image"),
-        "network": server["request"].get("ports", []),
-        "metadata": server["metadata"],
-        "user_data": server["user_data"],
-        "key_name": server["key_name"],
-        "public_key": server["request"].get("public_key"),
-        "config_drive": server["config_drive"],
-        "hints": server["request"].get("scheduler_hints") or {},
+        "uuid": server.uuid,
+        "name": server.name,
+        "project_id": server.project_id,
+        "user_id": server.user_id,
+        "node_uuid": server.node_uuid,
+        "flavor": server.flavor,
+        "image": server.request.get("image"),
+        "network": server.request.get("ports", []),
+        "metadata": server.metadata,
+        "user_data": server.user_data,
+        "key_name": server.key_name,
+        "public_key": server.request.get("public_key"),
+        "config_drive": server.config_drive,
+        "hints": server.request.get("scheduler_hints") or {},
         **differences,
     }

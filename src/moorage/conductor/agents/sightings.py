@@ -161,5 +161,5 @@ def _discard(row: Mapping[str, Any]) -> Task:
     attempt = row["attempt"] if row["finished_at"] is not None else row["attempt"] - 1
     payload = {}
     if row["deleted_at"] is not None:
-        payload = {delegation.HOLDING: msgspec.to_builtins(Holding.of(row))}
+        payload = {delegation.HOLDING: msgspec.to_builtins(Holding.of(row["uuid"], row["request"]))}
     return Task(row["last"], row["uuid"], DISCARD, attempt, "", payload)

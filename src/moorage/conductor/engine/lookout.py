@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 
 from moorage.db.database import Database
 from moorage.ledger import ledger
@@ -16,8 +17,8 @@ _LONGEST = 1.0
 class Lookout:
     """One thread at a time looks out and the others wait for their turn: what is new wakes one, not all."""
 
-    def __init__(self, database: Database) -> None:
-        self._due = ledger.Due(database)
+    def __init__(self, database: Database, kinds: Sequence[str]) -> None:
+        self._due = ledger.Due(database, kinds)
         self._told = threading.Event()
         self._turn = threading.Lock()
         self._closed = False

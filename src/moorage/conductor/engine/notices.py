@@ -2,27 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from moorage.bus.notifications import Notifications, Phase
+from moorage.conductor.engine.kind import Kind
 from moorage.conductor.engine.work import Work
 from moorage.ledger.ledger import FIRST_STEP
-
-_ACTIONS = {
-    "build": "create",
-    "delete": "delete",
-    "start": "power_on",
-    "stop": "power_off",
-    "powered_on": "power_on",
-    "powered_off": "power_off",
-    "reboot": "reboot",
-    "rebuild": "rebuild",
-    "cold_move": "resize",
-    "confirm_resize": "resize_confirm",
-    "revert_resize": "resize_revert",
-    "live_migrate": "live_migration",
-    "evacuate": "evacuate",
-    "attach_interface": "interface_attach",
-    "detach_interface": "interface_detach",
-}
 
 
 class Notices:
@@ -31,13 +16,13 @@ class Notices:
     def __init__(self, notifications: Notifications) -> None:
         self._notifications = notifications
 
-    def begun(self, work: Work) -> None:
-        if work.operation.step == FIRST_STEP and work.operation.kind in _ACTIONS:
-            self._notifications.server(_ACTIONS[work.operation.kind], Phase.START, work.server)
+    def begun(self, kind: Kind, work: Work[Any]) -> None:
+        if kind.notification is not None and work.operation.step == FIRST_STEP:
+            self._notifications.server(kind.notification, Phase.START, work.server.as_row())
 
-    def ended(self, work: Work) -> None:
+    def ended(self, kind: Kind, work: Work[Any]) -> None:
         """After the checkpoint: what is told has become true."""
-        if work.operation.kind in _ACTIONS:
+        if kind.notification is not None:
             phase = Phase.END if work.error is None else Phase.ERROR
-            after = {**work.server, **work.changes}
-            self._notifications.server(_ACTIONS[work.operation.kind], phase, after, error=work.error)
+            after = work.server.changed(work.changes).as_row()
+            self._notifications.server(kind.notification, phase, after, error=work.error)

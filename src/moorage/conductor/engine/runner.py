@@ -12,54 +12,61 @@ import socket
 import threading
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
-from typing import Any, Protocol
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
+import msgspec
 import sqlalchemy as sa
 from prometheus_client import Counter, Histogram
 
-from moorage.compute.servers import actions
-from moorage.conductor.engine import server_rows
+from moorage.compute.servers import actions, servers
+from moorage.conductor.engine.kind import Kind
 from moorage.conductor.engine.lookout import Lookout
 from moorage.conductor.engine.notices import Notices
 from moorage.conductor.engine.work import Work, WriteTogether
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
-from moorage.db.tables.compute import servers
+from moorage.db.tables.compute import servers as server_table
 from moorage.ledger import ledger
 from moorage.ledger.leases import Lease, Leases
-from moorage.ledger.ledger import Checkpoint, Ending
+from moorage.ledger.ledger import Checkpoint, Ending, Operation
+from moorage.network.contract import NetworkUnavailableError
+from moorage.placement.client.contract import PlacementUnavailableError
 
 LOG = logging.getLogger(__name__)
 
 STEPS = Counter("moorage_conductor_steps_total", "Steps run.", ["kind", "step"])
 FENCED = Counter("moorage_conductor_fenced_total", "Operations that somebody else took or cancelled.")
+UNREADABLE = Counter(
+    "moorage_conductor_unreadable_total", "Operations whose state this release can't read.", ["kind"]
+)
+UNDECLARED = Counter(
+    "moorage_conductor_undeclared_steps_total",
+    "Steps that followed another one though their kind of operation does not say so.",
+    ["kind", "step", "then"],
+)
 ENDED = Counter("moorage_conductor_operations_total", "Operations ended.", ["kind", "outcome"])
 OUTAGES = Counter("moorage_conductor_outages_total", "Batches lost because the ledger could not be reached.")
 BATCH = Histogram(
     "moorage_conductor_batch", "Operations leased at once.", buckets=(1, 2, 4, 8, 16, 32, 64, 128)
 )
 
-Step = Callable[[Sequence[Work]], None]
-
-
-class Kind(Protocol):
-    """One kind of operation."""
-
-    def steps(self) -> Mapping[str, Step]:
-        """By name."""
-
-    def give_up(self, work: Work, error: str) -> None:
-        """A step has failed too often, for reasons of ours: leave a state that users can act on."""
-
-
 _PAUSE_SECONDS = 1.0
 _MOST_STEPS = 20
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.5, 60.0
 _MOST_TRIES = 12
 """Some five minutes, with the pauses in between."""
+_OUTAGES = (sa.exc.OperationalError, PlacementUnavailableError, NetworkUnavailableError)
+"""Not the fault of any server in a batch: to take each of them alone would find the same again."""
+
+
+class _Breakdown(NamedTuple):
+    """A step that raised, and those that it was to be done for."""
+
+    works: Sequence[Work[Any]]
+    error: Exception
 
 
 class Runner:
@@ -76,12 +83,14 @@ class Runner:
         self._database = database
         self._notices = notices
         self._kinds = kinds
-        self._steps = {name: kind.steps() for name, kind in kinds.items()}
+        self._followers = {
+            (kind.name, step.name): {step.name, *step.then} for kind in kinds.values() for step in kind.steps
+        }
         self._batch = batch
         self._lease_seconds = lease_seconds
         self._leases = Leases(database, lease_seconds)
         self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._lookout = Lookout(database)
+        self._lookout = Lookout(database, list(kinds))
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"conductor-{number}", daemon=True)
@@ -127,7 +136,9 @@ class Runner:
         """Lease what is due and take it as far as it goes; False if there was nothing."""
         until = utcnow() + timedelta(seconds=self._lease_seconds)
         leased = self._database.transact(
-            lambda connection: ledger.lease(connection, owner, self._batch, self._lease_seconds)
+            lambda connection: ledger.lease(
+                connection, owner, list(self._kinds), self._batch, self._lease_seconds
+            )
         )
         if not leased:
             return False
@@ -144,50 +155,124 @@ class Runner:
                     break
         return True
 
-    def _with_servers(self, leased: Sequence[ledger.Operation], lease: Lease) -> list[Work]:
+    def _with_servers(self, leased: Sequence[Operation], lease: Lease) -> list[Work[Any]]:
         """By project, so that what is written for several projects is always locked in the same order."""
-        ids = {operation.server_id for operation in leased}
         with self._database.read() as connection:
-            by_id = server_rows.read(connection, ids)
-        works = [Work(operation, by_id[operation.server_id], lease) for operation in leased]
-        return sorted(works, key=lambda work: str(work.server["project_id"]))
-
-    def _run_to_checkpoint(self, works: Sequence[Work]) -> None:
-        for work in works:
-            self._notices.begun(work)
-        kept_steps = {work.operation.id: work.operation.step for work in works}
-        for _ in range(_MOST_STEPS):
-            self._run_steps(works, kept_steps)
-            works = [work for work in works if work.goes_on]
-            if not works:
-                return
-
-    def _run_steps(self, works: Sequence[Work], kept_steps: Mapping[int, str]) -> None:
-        groups: dict[tuple[str, str], list[Work]] = defaultdict(list)
-        for work in works:
-            work.goes_on = False
-            groups[work.operation.kind, work.operation.step].append(work)
-        for (kind, step), group in groups.items():
-            STEPS.labels(kind, step).inc(len(group))
+            by_id = servers.by_id(connection, {operation.server_id for operation in leased})
+        works, unreadable = [], []
+        for operation in leased:
+            read = partial(msgspec.convert, type=self._kinds[operation.kind].state)
             try:
-                self._steps[kind][step](group)
-            except Exception as error:
-                LOG.exception("step %s of %s failed for %d operations", step, kind, len(group))
-                for work in group:
-                    self._put_off(work, kept_steps[work.operation.id], f"{type(error).__name__}: {error}")
+                works.append(Work(operation, by_id[operation.server_id], lease, read))
+            except msgspec.ValidationError as error:
+                LOG.error("operation %d (%s) is left alone: %s", operation.id, operation.kind, error)
+                unreadable.append(operation)
+        if unreadable:
+            self._leave(lease, unreadable)
+        return sorted(works, key=lambda work: work.server.project_id)
 
-    def _put_off(self, work: Work, step: str, error: str) -> None:
+    def _leave(self, lease: Lease, unreadable: Sequence[Operation]) -> None:
+        """A newer release may have written these, so they are left to one that understands them."""
+        due_at = utcnow() + timedelta(seconds=_LAST_RETRY_SECONDS)
+
+        def write(connection: sa.Connection) -> None:
+            mine = ledger.still_mine(connection, lease.owner, [operation.id for operation in unreadable])
+            left = [Checkpoint(operation, due_at) for operation in unreadable if operation.id in mine]
+            ledger.save(connection, left)
+
+        self._database.transact(write)
+        for operation in unreadable:
+            UNREADABLE.labels(operation.kind).inc()
+
+    def _run_to_checkpoint(self, works: Sequence[Work[Any]]) -> None:
+        """One server that a step can't be done for must not keep the others of its batch from going on."""
+        for work in works:
+            self._notices.begun(self._kinds[work.operation.kind], work)
+        for breakdown in self._run_steps(works):
+            alone = len(breakdown.works) == 1 or isinstance(breakdown.error, _OUTAGES)
+            for work in breakdown.works:
+                work.rewind()
+                found = [breakdown] if alone else self._run_steps([work])
+                if found:
+                    self._put_off(work, found[0].error)
+
+    def _run_steps(self, works: Sequence[Work[Any]]) -> list[_Breakdown]:
+        """Step after step, until each has come to a checkpoint or has broken down."""
+        broken: list[_Breakdown] = []
+        for _ in range(_MOST_STEPS):
+            groups: dict[tuple[str, str], list[Work[Any]]] = defaultdict(list)
+            for work in works:
+                work.goes_on = False
+                groups[work.operation.kind, work.operation.step].append(work)
+            works = []
+            for (kind, step), group in groups.items():
+                STEPS.labels(kind, step).inc(len(group))
+                try:
+                    self._kinds[kind].run(step, group)
+                except Exception as error:
+                    LOG.exception("step %s of %s failed for %d operations", step, kind, len(group))
+                    broken.append(_Breakdown(group, error))
+                    continue
+                self._check(kind, step, group)
+                works += [work for work in group if work.goes_on]
+            if not works:
+                break
+        return broken
+
+    def _check(self, kind: str, step: str, group: Sequence[Work[Any]]) -> None:
+        """The graphs that people read are drawn from what kinds declare, so it has to be true."""
+        declared = self._followers.get((kind, step), set())
+        for work in group:
+            if work.outcome is None and work.operation.step not in declared:
+                UNDECLARED.labels(kind, step, work.operation.step).inc()
+                LOG.error("%s goes from %s to %s, which it does not declare", kind, step, work.operation.step)
+
+    def _put_off(self, work: Work[Any], error: Exception) -> None:
         """Something that is nobody's decision went wrong: try again a bounded number of times."""
-        work.forget()
-        if work.operation.tries >= _MOST_TRIES:
-            self._kinds[work.operation.kind].give_up(work, error)
-            return
-        work.try_again(step, min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2**work.operation.tries))
+        work.rewind()
+        operation = work.operation
+        if operation.tries >= _MOST_TRIES:
+            try:
+                self._kinds[operation.kind].give_up(work, f"{type(error).__name__}: {error}")
+                return
+            except Exception:
+                LOG.exception("%s of server %s can't be given up", operation.kind, operation.server_uuid)
+                work.rewind()
+        pause = min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2 ** min(operation.tries, _MOST_TRIES))
+        work.try_again(operation.step, pause)
 
-    def _keep(self, lease: Lease, works: Sequence[Work]) -> list[Work]:
+    def _keep(self, lease: Lease, works: Sequence[Work[Any]]) -> list[Work[Any]]:
         """Write down what the steps decided, for those that are still ours; what goes on at once."""
+        try:
+            mine = self._write_down(lease, works)
+        except sa.exc.OperationalError:
+            raise
+        except Exception as error:
+            LOG.exception("%d operations could not be kept", len(works))
+            if len(works) > 1:  # one of them spoils it for the others: give each a transaction of its own
+                return [going_on for work in works for going_on in self._keep(lease, [work])]
+            self._put_off(works[0], error)
+            mine = self._write_down(lease, works)
+        kept = [work for work in works if work.operation.id in mine]
+        if lost := len(works) - len(kept):
+            FENCED.inc(lost)
+            LOG.info("%d operations were taken or ended while we were at them", lost)
+        for work in kept:
+            if work.outcome is not None:
+                ENDED.labels(work.operation.kind, work.outcome).inc()
+                self._notices.ended(self._kinds[work.operation.kind], work)
+        going_on = [work for work in kept if work.outcome is None and work.due_at is None]
+        for work in kept:
+            work.kept()
+        return going_on
+
+    def _write_down(self, lease: Lease, works: Sequence[Work[Any]]) -> set[int]:
+        """The ids of those that were still ours."""
         now, owner = utcnow(), lease.owner
         lease_end = now + timedelta(seconds=self._lease_seconds)
+        before = {work.operation.id: work.operation.data for work in works}
+        for work in works:
+            work.remember()
 
         def write(connection: sa.Connection) -> set[int]:
             ids = [work.operation.id for work in works]
@@ -220,21 +305,17 @@ class Runner:
             )
             return mine
 
-        mine = self._database.transact(write)
+        try:
+            mine = self._database.transact(write)
+        except Exception:
+            for work in works:  # what the ledger has is what it had
+                work.operation.data = before[work.operation.id]
+            raise
         lease.until = lease_end
-        kept = [work for work in works if work.operation.id in mine]
-        if lost := len(works) - len(kept):
-            FENCED.inc(lost)
-            LOG.info("%d operations were taken or ended while we were at them", lost)
-        for work in kept:
-            if work.outcome is not None:
-                ENDED.labels(work.operation.kind, work.outcome).inc()
-                self._notices.ended(work)
-            work.kept()
-        return [work for work in kept if work.outcome is None and work.due_at is None]
+        return mine
 
 
-def _write(connection: sa.Connection, works: Sequence[Work], now: datetime) -> None:
+def _write(connection: sa.Connection, works: Sequence[Work[Any]], now: datetime) -> None:
     """What the steps want written, many servers to a statement."""
     changes: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     parts: dict[WriteTogether, list[Any]] = defaultdict(list)
@@ -245,7 +326,7 @@ def _write(connection: sa.Connection, works: Sequence[Work], now: datetime) -> N
             parts[writer].append(part)
         if work.changes:
             row = {f"new_{name}": value for name, value in work.changes.items()}
-            changes[tuple(sorted(work.changes))].append({"of": work.server["id"], "now": now, **row})
+            changes[tuple(sorted(work.changes))].append({"of": work.server.id, "now": now, **row})
     for writer, its_parts in parts.items():
         writer(connection, its_parts)
     for columns, rows in changes.items():
@@ -256,5 +337,5 @@ def _write(connection: sa.Connection, works: Sequence[Work], now: datetime) -> N
 def _change_of(columns: tuple[str, ...]) -> sa.Update:
     """Steps change few sets of columns, again and again."""
     values: dict[str, Any] = {name: sa.bindparam(f"new_{name}") for name in columns}
-    change = sa.update(servers).where(servers.c.id == sa.bindparam("of"))
+    change = sa.update(server_table).where(server_table.c.id == sa.bindparam("of"))
     return change.values(updated_at=sa.bindparam("now"), **values)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from moorage.conductor.engine import server_rows
-from moorage.conductor.engine.work import Work
+from moorage.compute.servers import servers
+from moorage.conductor.engine.work import S, Work
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations
@@ -15,7 +15,7 @@ from moorage.db.tables.compute import operations
 _LOOK_AGAIN_SECONDS = 0.3
 
 
-def take(database: Database, batch: Sequence[Work]) -> list[Work]:
+def take(database: Database, batch: Sequence[Work[S]]) -> list[Work[S]]:
     """Those whose turn it is, with their servers as they are now; the others look again soon."""
     mine, earlier = operations.alias(), operations.alias()
     waiting = (
@@ -27,9 +27,9 @@ def take(database: Database, batch: Sequence[Work]) -> list[Work]:
         ids = [work.operation.id for work in batch]
         early = set(connection.execute(waiting.where(among(connection, mine.c.id, ids))).scalars())
         # Only now: what the operation before this one wrote has to be seen.
-        by_id = server_rows.read(connection, [work.server["id"] for work in batch])
+        by_id = servers.by_id(connection, [work.server.id for work in batch])
     for work in batch:
-        work.server = by_id[work.server["id"]]
+        work.server = by_id[work.server.id]
         if work.operation.id in early:
             work.wait(work.operation.step, _LOOK_AGAIN_SECONDS)
     return [work for work in batch if work.operation.id not in early]

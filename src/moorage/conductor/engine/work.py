@@ -5,30 +5,68 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
+import msgspec
 from sqlalchemy.engine import Connection
 
+from moorage.compute.servers.server import Server
 from moorage.core.clock import utcnow
 from moorage.ledger.leases import Lease
 from moorage.ledger.ledger import Operation
+
+S = TypeVar("S", bound=msgspec.Struct, covariant=True)
+"""What a kind of operation remembers from step to step."""
 
 Write = Callable[[Connection], None]
 WriteTogether = Callable[[Connection, Sequence[Any]], None]
 """Writes the parts of many servers at once: a hundred builds cost it one statement."""
 
 
+class Done(msgspec.Struct, frozen=True):
+    """The agent did it."""
+
+    facts: dict[str, Any] = {}
+
+
+class Failed(msgspec.Struct, frozen=True):
+    """The agent could not do it."""
+
+    error: str
+    retry_elsewhere: bool = False
+    facts: dict[str, Any] = {}
+
+
+class Silent(msgspec.Struct, frozen=True):
+    """No result came by the deadline."""
+
+
+Answer = Done | Failed | Silent
+
+
+class _Kept(NamedTuple):
+    """An operation as its last checkpoint has it."""
+
+    step: str
+    attempt: int
+    tries: int
+    result: dict[str, Any] | None
+
+
 @dataclass(slots=True)
-class Work:
+class Work(Generic[S]):
     """A step says what comes next (`advance`, `wait`, `finish`, `fail`) and what is written along with it.
 
     Nothing is written before the whole batch's checkpoint, and then only if the lease still holds.
     """
 
     operation: Operation
-    server: dict[str, Any]
-    """The server's row, as it was when the step began."""
+    server: Server
+    """As it was when the step began."""
     lease: Lease
+    read: Callable[[Any], S]
+    """Makes the state of what the ledger has."""
+    state: S = field(init=False)
     changes: dict[str, Any] = field(default_factory=dict)
     """Columns of the server's row to set."""
     writes: list[Write] = field(default_factory=list)
@@ -40,20 +78,26 @@ class Work:
     """None: go on at once with the operation's step."""
     outcome: str | None = None
     error: str | None = None
+    _kept: _Kept = field(init=False)
+    _server: Server = field(init=False)
 
-    @property
-    def data(self) -> dict[str, Any]:
-        return self.operation.data
+    def __post_init__(self) -> None:
+        self.state = self.read(self.operation.data)
+        self._begin_page()
 
     def holds(self) -> bool:
         """Whether this conductor still has the say; a step asks before it takes away what others may use."""
         return self.lease.holds()
 
-    def take_result(self) -> dict[str, Any] | None:
-        """The agent's result, if it is there; it is used up by this."""
+    def answer(self) -> Answer:
+        """What the agent has said by now; it is used up by this."""
         result, self.operation.result = self.operation.result, None
         self.used_result = result is not None
-        return result
+        if result is None:
+            return Silent()
+        if result["ok"]:
+            return Done(result["facts"])
+        return Failed(result["error"], bool(result["retry_elsewhere"]), result["facts"])
 
     def write_together(self, writer: WriteTogether, part: Any) -> None:
         """At the checkpoint, along with what other servers of the batch have for `writer`."""
@@ -70,16 +114,7 @@ class Work:
         self.operation.step = step  # but tries count on: only a checkpoint is progress
         self.due_at = None
         self.goes_on = True
-        self.server = {**self.server, **self.changes}
-
-    def kept(self) -> None:
-        """The checkpoint is written: the next step begins on a clean page."""
-        self.server = {**self.server, **self.changes}
-        self.changes, self.writes, self.parts, self.used_result = {}, [], [], False
-
-    def forget(self) -> None:
-        """Nothing of what was decided since the last checkpoint counts."""
-        self.changes, self.writes, self.parts, self.outcome = {}, [], [], None
+        self.server = self.server.changed(self.changes)
 
     def advance_to_task(self, step: str) -> None:
         """As `advance`, to a step that gives an agent a new task, which no older result must answer."""
@@ -101,3 +136,30 @@ class Work:
 
     def fail(self, error: str) -> None:
         self.outcome, self.error = "failed", error
+
+    # ------------------------------------------------------------ checkpoints
+
+    def remember(self) -> None:
+        """Put the state into what the ledger will have."""
+        self.operation.data = msgspec.to_builtins(self.state)
+
+    def kept(self) -> None:
+        """The checkpoint is written: the next step begins on a clean page."""
+        self.server = self.server.changed(self.changes)
+        self._begin_page()
+
+    def rewind(self) -> None:
+        """Nothing of what was decided since the last checkpoint counts."""
+        operation = self.operation
+        operation.step, operation.attempt, operation.tries, operation.result = self._kept
+        self.state = self.read(operation.data)
+        self.server, self.due_at = self._server, None
+        self._begin_page()
+
+    def _begin_page(self) -> None:
+        operation = self.operation
+        self._kept = _Kept(operation.step, operation.attempt, operation.tries, operation.result)
+        self._server = self.server
+        self.changes, self.writes, self.parts = {}, [], []
+        self.used_result = self.goes_on = False
+        self.outcome = self.error = None

@@ -18,85 +18,97 @@ import msgspec
 
 from moorage.compute.ports import interfaces
 from moorage.conductor.engine import turns
-from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.plugging_tools import PluggingTools, end, port_of
+from moorage.conductor.operations.interfaces import InterfaceKind, InterfaceState, end, port_of
 from moorage.conductor.ports import port_claims, server_ports
-from moorage.conductor.ports.port_claims import Change
-from moorage.network.contract import Binding, Fault, NetworkError, Order
+from moorage.network.contract import Binding, Fault, NetworkError, Networks, Order
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_attach_interface"
 
 
-class AttachInterface:
-    def __init__(self, tools: PluggingTools) -> None:
-        self._tools = tools
-        self._network = tools.network
-        self._claims = tools.claims
+class AttachState(InterfaceState, kw_only=True, omit_defaults=True):
+    networks: Networks
+    """What was agreed to: one network, or one port."""
+    tag: str | None = None
+    fault: str | None = None
+    """What the network had against it."""
+    error: str = ""
+    """Why it is undone."""
 
-    def steps(self) -> dict[str, Step]:
-        return {
-            "begin": self.begin,
-            "prepare": self.prepare,
-            "plan": self.plan,
-            "claim": self.claim,
-            "bind": self.bind,
-            "attach": self.attach,
-            "attached": self.attached,
-            "undo": self.undo,
-        }
+    @property
+    def brought(self) -> str:
+        """The port that the user asked for; empty if one is to be made."""
+        return str(self.networks[0].get("port") or "") if isinstance(self.networks, list) else ""
 
-    def begin(self, batch: Sequence[Work]) -> None:
+
+class AttachInterface(InterfaceKind):
+    name = interfaces.ATTACH
+    state = AttachState
+    steps = (
+        Step("begin", then=("prepare",)),
+        Step("prepare", then=("plan", "bind", "undo")),
+        Step("plan", then=("claim", "undo")),
+        Step("claim", then=("bind", "plan", "undo")),
+        Step("bind", then=("attach", "undo")),
+        Step("attach", then=("attached", "undo")),
+        Step("attached", then=("attach", "undo")),
+        Step("undo"),
+    )
+    notification = "interface_attach"
+
+    def begin(self, batch: Sequence[Work[AttachState]]) -> None:
         for work in turns.take(self._tools.database, batch):
-            brought = _brought(work)
+            brought = work.state.brought
             if brought in {port.id for port in server_ports.of(work)}:  # it was asked for twice
-                work.data["fault"] = Fault.CONFLICT.value
+                work.state.fault = Fault.CONFLICT.value
                 self.give_up(work, f"Port {brought} is still in use.")
                 continue
             server_ports.bring(work, brought)
             work.advance("prepare")
 
-    def prepare(self, batch: Sequence[Work]) -> None:
+    def prepare(self, batch: Sequence[Work[AttachState]]) -> None:
         orders = [_order(work) for work in batch]
-        for work, ports in zip(batch, self._network.prepare(orders), strict=True):
+        for work, ports in zip(batch, self._tools.network.prepare(orders), strict=True):
             if isinstance(ports, NetworkError):
                 self._refuse(work, ports)
                 continue
             (port,) = ports
-            work.data["port"] = port.id
-            tagged = msgspec.structs.replace(port, tag=work.data["tag"])
+            work.state.port = port.id
+            tagged = msgspec.structs.replace(port, tag=work.state.tag)
             server_ports.keep(work, [*server_ports.of(work), tagged])
             work.advance("plan" if port.needs.groups else "bind")
 
-    def plan(self, batch: Sequence[Work]) -> None:
+    def plan(self, batch: Sequence[Work[AttachState]]) -> None:
         for work in batch:
-            change = self._claims.more(work.server, port_of(work))
+            change = self._tools.port_claims.more(work.server, port_of(work))
             if change is None:
                 self._refuse(work, _no_room(work))
                 continue
-            work.data["claim"] = msgspec.to_builtins(change)
+            work.state.claim = change
             work.advance("claim")
 
-    def claim(self, batch: Sequence[Work]) -> None:
+    def claim(self, batch: Sequence[Work[AttachState]]) -> None:
         for work in filter(Work.holds, batch):
-            if self._claims.make_true(work.server, _change(work)):
+            assert work.state.claim is not None
+            if self._tools.port_claims.make_true(work.server, work.state.claim):
                 work.advance("bind")
             elif port_claims.may_plan_again(work):
                 work.wait("plan", port_claims.PLAN_AGAIN_SECONDS)
             else:
                 self._refuse(work, _no_room(work))
 
-    def bind(self, batch: Sequence[Work]) -> None:
-        states = self._tools.hosts.states({work.server["node_uuid"] for work in batch})
+    def bind(self, batch: Sequence[Work[AttachState]]) -> None:
+        states = self._tools.hosts.states({work.server.on_node for work in batch})
         for work in batch:
-            state = states.get(work.server["node_uuid"])
+            state = states.get(work.server.on_node)
             if state is None:
                 self._fail(work, "the server's node is gone")
                 continue
-            serving = work.data.get("claim", {}).get("providers", {})
+            serving = work.state.claim.providers if work.state.claim is not None else {}
             binding = Binding(
-                work.server["uuid"],
+                work.server.uuid,
                 [port_of(work)],
                 state.host,
                 state.cell,
@@ -104,16 +116,16 @@ class AttachInterface:
                 serving,
                 state.binds_ports,
             )
-            (bound,) = self._network.bind([binding])
+            (bound,) = self._tools.network.bind([binding])
             if isinstance(bound, NetworkError):
                 self._refuse(work, bound)
                 continue
-            others = [port for port in server_ports.of(work) if port.id != work.data["port"]]
+            others = [port for port in server_ports.of(work) if port.id != work.state.port]
             server_ports.keep(work, [*others, *bound])
             work.advance("attach")
 
-    def attach(self, batch: Sequence[Work]) -> None:
-        self._tools.order(
+    def attach(self, batch: Sequence[Work[AttachState]]) -> None:
+        self.order(
             batch,
             interfaces.ATTACH,
             then="attached",
@@ -121,52 +133,53 @@ class AttachInterface:
             failed=self._fail,
         )
 
-    def attached(self, batch: Sequence[Work]) -> None:
-        for work in self._tools.done(batch, "attach", self._fail):
+    def attached(self, batch: Sequence[Work[AttachState]]) -> None:
+        for work in self.done(batch, "attach", self._fail):
             work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
             end(work, _EVENT)
 
-    def _refuse(self, work: Work, error: NetworkError) -> None:
-        work.data["fault"] = error.fault.value
+    def _refuse(self, work: Work[AttachState], error: NetworkError) -> None:
+        work.state.fault = error.fault.value
         self._fail(work, str(error))
 
-    def _fail(self, work: Work, error: str) -> None:
-        work.data["error"] = error
+    def _fail(self, work: Work[AttachState], error: str) -> None:
+        work.state.error = error
         work.advance("undo")
 
-    def undo(self, batch: Sequence[Work]) -> None:
+    def undo(self, batch: Sequence[Work[AttachState]]) -> None:
         for work in filter(Work.holds, batch):
-            port_id = work.data.get("port") or _brought(work)
+            port_id = work.state.port or work.state.brought
             if port_id:
-                self._network.drop(server_ports.holding(work), port_id)
+                self._tools.network.drop(server_ports.holding(work), port_id)
                 server_ports.lose(work, port_id)
-            if "claim" in work.data and not self._claims.make_true(work.server, _change(work).undone()):
-                LOG.warning("server %s may hold more than it needs in Placement", work.server["uuid"])
-            end(work, _EVENT, work.data["error"])
+            if not self._give_back(work):
+                LOG.warning("server %s may hold more than it needs in Placement", work.server.uuid)
+            end(work, _EVENT, work.state.error)
 
-    def give_up(self, work: Work, error: str) -> None:
+    def _give_back(self, work: Work[AttachState]) -> bool:
+        claim = work.state.claim
+        return claim is None or self._tools.port_claims.make_true(work.server, claim.undone())
+
+    def give_up(self, work: Work[AttachState], error: str) -> None:
         """A port that is there already stays the server's: it may be just the network that is away."""
         end(work, _EVENT, error)
 
 
-def _change(work: Work) -> Change:
-    return msgspec.convert(work.data["claim"], Change)
-
-
-def _no_room(work: Work) -> NetworkError:
+def _no_room(work: Work[AttachState]) -> NetworkError:
     return NetworkError(
-        f"Failed to allocate additional resources to {work.server['uuid']} during interface attach."
+        f"Failed to allocate additional resources to {work.server.uuid} during interface attach."
     )
 
 
-def _order(work: Work) -> Order:
+def _order(work: Work[AttachState]) -> Order:
     """More of what the server has."""
-    known = frozenset(port.id for port in server_ports.of(work))
-    order = Order.of({**work.server, "request": {"networks": work.data["networks"]}})
-    return msgspec.structs.replace(order, zone=work.server["availability_zone"] or "", known=known)
-
-
-def _brought(work: Work) -> str:
-    """The port that the user asked for; empty if one is to be made."""
-    networks = work.data["networks"]
-    return str(networks[0].get("port") or "") if isinstance(networks, list) else ""
+    server = work.server
+    return Order(
+        server.uuid,
+        server.project_id,
+        server.name,
+        work.state.networks,
+        zone=server.availability_zone or "",
+        hostname=server.hostname,
+        known=frozenset(port.id for port in server_ports.of(work)),
+    )

@@ -25,24 +25,23 @@ from sqlalchemy.engine import Connection
 from moorage.bus.contract import NO_ROOM
 from moorage.compute.hosts import build_failures
 from moorage.compute.ports.external_events import PLUGGED
-from moorage.compute.servers import actions, traces
+from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import TaskState, VmState
+from moorage.compute.servers.traces import AttemptRecord
 from moorage.conductor.agents import server_spec
-from moorage.conductor.agents.agents import Agents
-from moorage.conductor.engine.runner import Step
-from moorage.conductor.engine.work import Work
+from moorage.conductor.engine.kind import Step
+from moorage.conductor.engine.work import Done, Failed, Silent, Work
+from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.placing import groups
-from moorage.conductor.placing.placing import BINDS_PORTS, FAILED_HOSTS, Disputed, Placer
+from moorage.conductor.placing.placing import Disputed
 from moorage.conductor.ports import server_ports
-from moorage.conductor.ports.plugging import Plugging
-from moorage.conductor.ports.port_duties import LATE, PortDuties
+from moorage.conductor.ports.port_duties import PortDuty
 from moorage.core.clock import utcnow
-from moorage.db.database import Database
 from moorage.deciding.decider import NoHost
 from moorage.network import delegation
-from moorage.network.contract import Network, NetworkError, Order, PortRecord
+from moorage.network.contract import NetworkError, PortRecord
 
 LOG = logging.getLogger(__name__)
 _PENDING_LOOK_SECONDS = 5.0
@@ -50,50 +49,36 @@ _DISPUTE_SECONDS = 0.5
 _HEIR_LOOKS, _HEIR_SECONDS = 20, 3.0
 """How often, and how long, a build waits for a peer to take over from a host that died."""
 PLUG_LOOK_SECONDS = 2.0
-_LAST_ERROR = "last_error"
-"""Why the build fails; it is there from the moment that this is certain."""
 
 
-class Build:
-    def __init__(
-        self,
-        database: Database,
-        placer: Placer,
-        agents: Agents,
-        network: Network,
-        *,
-        max_attempts: int,
-        pending_timeout: int,
-        plugging: Plugging | None = None,
-        duties: PortDuties,
-    ) -> None:
-        self._database = database
-        self._placer = placer
-        self._agents = agents
-        self._network = network
-        self._max_attempts = max_attempts
-        self._pending_timeout = pending_timeout
-        self._plugging = plugging or Plugging()
-        self._duties = duties
+class BuildState(PortDuty, kw_only=True, omit_defaults=True):
+    power_state: int = 1
+    spawned_at: datetime | None = None
+    last_error: str | None = None
+    """Why the build fails; it is there from the moment that this is certain."""
 
-    def steps(self) -> dict[str, Step]:
-        return {
-            "begin": self.begin,
-            "schedule": self.schedule,
-            "agree": self.agree,
-            "bind": self.bind,
-            "prepare_late": self.prepare_late,
-            "spawn": self.spawn,
-            "spawned": self.spawned,
-            PLUGGED: self.plugged,
-            "reschedule": self.reschedule,
-            "fail": self.fail,
-        }
 
-    def begin(self, batch: Sequence[Work]) -> None:
-        if not self._duties.division().early:
+class Build(OperationKind):
+    name = "build"
+    state = BuildState
+    steps = (
+        Step("begin", then=("schedule", "fail")),
+        Step("schedule", then=("agree", "fail")),
+        Step("agree", then=("bind", "reschedule")),
+        Step("bind", then=("spawn", "prepare_late", "reschedule")),
+        Step("prepare_late", then=("bind", "reschedule")),
+        Step("spawn", then=("spawned",)),
+        Step("spawned", then=("plugged", "spawn", "reschedule")),
+        Step("plugged", then=("reschedule",)),
+        Step("reschedule", then=("schedule", "fail")),
+        Step("fail"),
+    )
+    notification = "create"
+
+    def begin(self, batch: Sequence[Work[BuildState]]) -> None:
+        if not self._tools.port_duties.division().early:
             for work in batch:
-                work.data[LATE] = True
+                work.state.late_ports = True
                 work.go_on("schedule")
             return
         for work, ports in self._prepared(batch):
@@ -105,35 +90,37 @@ class Build:
             else:
                 work.go_on("schedule")
 
-    def _prepared(self, batch: Sequence[Work]) -> list[tuple[Work, list[PortRecord] | NetworkError]]:
+    def _prepared(
+        self, batch: Sequence[Work[BuildState]]
+    ) -> list[tuple[Work[BuildState], list[PortRecord] | NetworkError]]:
         """Phase 1; nothing is decided before Neutron has answered for all."""
-        outcomes = self._network.prepare([Order.of(work.server) for work in batch])
+        outcomes = self._tools.network.prepare([server_ports.order(work.server) for work in batch])
         for work in batch:
-            work.data.pop(LATE, None)
+            work.state.late_ports = False
         return list(zip(batch, outcomes, strict=True))
 
-    def schedule(self, batch: Sequence[Work]) -> None:
-        for work, decision in zip(batch, self._placer.place(batch), strict=True):
+    def schedule(self, batch: Sequence[Work[BuildState]]) -> None:
+        for work, decision in zip(batch, self._tools.placer.place(batch), strict=True):
             if isinstance(decision, NoHost):
                 self._no_host(work, decision)
                 continue
             if isinstance(decision, Disputed):
                 work.try_again("schedule", _DISPUTE_SECONDS)
                 continue
-            work.data["placed"] = decision
-            work.data.setdefault("tried_nodes", []).append(decision["node_uuid"])
+            work.state.placed = decision
+            work.state.tried_nodes.append(decision.node_uuid)
             work.changes |= {
-                "host": decision["host"],
-                "node": decision["node"],
-                "node_uuid": decision["node_uuid"],
-                "availability_zone": decision["zone"],
+                "host": decision.host,
+                "node": decision.node,
+                "node_uuid": decision.node_uuid,
+                "availability_zone": decision.zone,
                 "task_state": TaskState.NETWORKING.value,
             }
             work.advance("agree")
 
-    def agree(self, batch: Sequence[Work]) -> None:
+    def agree(self, batch: Sequence[Work[BuildState]]) -> None:
         """Members of server groups go nowhere before their group has agreed."""
-        refused = groups.refused(self._database, batch)
+        refused = groups.refused(self._tools.database, batch)
         for work in batch:
             if work.operation.id in refused:
                 _give_up_here(work, "agree", "refused", "other members of its group were quicker")
@@ -141,28 +128,28 @@ class Build:
             else:
                 work.go_on("bind")
 
-    def _no_host(self, work: Work, refusal: NoHost) -> None:
+    def _no_host(self, work: Work[BuildState], refusal: NoHost) -> None:
         waited = utcnow() - work.operation.created_at
-        if refusal.hopeless or waited >= timedelta(seconds=self._pending_timeout):
+        if refusal.hopeless or waited >= timedelta(seconds=self._tools.pending_timeout):
             _end(work, _with_last_failure(work, refusal.sentence))
             return
         work.changes |= {"task_state": TaskState.PENDING.value}
         work.wait("schedule", _PENDING_LOOK_SECONDS)
 
-    def bind(self, batch: Sequence[Work]) -> None:
-        whose = self._duties.split(batch)
+    def bind(self, batch: Sequence[Work[BuildState]]) -> None:
+        whose = self._tools.port_duties.split(batch)
         for work in whose.nowhere:
             self._leave_host(work, _nobody(work), allowed=True)
         for work in whose.there:
-            self._duties.delegate(work)
+            self._tools.port_duties.delegate(work)
             work.changes["task_state"] = TaskState.SPAWNING.value
             work.go_on("spawn")
         for work in whose.here:
-            if work.data.get(LATE):
+            if work.state.late_ports:
                 work.go_on("prepare_late")
-        self._bind_here([work for work in whose.here if not work.data.get(LATE)])
+        self._bind_here([work for work in whose.here if not work.state.late_ports])
 
-    def prepare_late(self, batch: Sequence[Work]) -> None:
+    def prepare_late(self, batch: Sequence[Work[BuildState]]) -> None:
         """Phase 1 for agents that touch no ports; from here on theirs are as if made early."""
         for work, ports in self._prepared(batch):
             if isinstance(ports, NetworkError):
@@ -171,128 +158,124 @@ class Build:
                 server_ports.keep(work, ports)
                 work.advance("bind")
 
-    def _bind_here(self, batch: Sequence[Work]) -> None:
-        bindings = [
-            server_ports.binding(work, work.data["placed"]["host"], work.data["placed"]["cell"])
-            for work in batch
-        ]
-        for work, ports in zip(batch, self._network.bind(bindings), strict=True):
+    def _bind_here(self, batch: Sequence[Work[BuildState]]) -> None:
+        bindings = [server_ports.binding_at(work, work.state.place) for work in batch]
+        for work, ports in zip(batch, self._tools.network.bind(bindings), strict=True):
             if isinstance(ports, NetworkError):
                 self._unbindable(work, ports)
                 continue
             server_ports.keep(work, ports)
-            work.data.pop(delegation.DELEGATED, None)
+            work.state.delegated_ports = None
             work.changes |= {
                 "task_state": TaskState.SPAWNING.value,
                 "addresses": server_ports.addresses(ports),
             }
             work.go_on("spawn")
 
-    def _unbindable(self, work: Work, error: NetworkError) -> None:
+    def _unbindable(self, work: Work[BuildState], error: NetworkError) -> None:
         """A cell without addresses is left as a whole, which does not count as a failure of a host."""
         if error.cell is None:
             self._leave_host(work, str(error), allowed=error.retry_elsewhere)
             return
-        work.data.setdefault("full_cells", []).append(error.cell)
+        work.state.full_cells.append(error.cell)
         _give_up_here(work, "bind", "refused", str(error))
         work.advance("reschedule")
 
-    def _leave_host(self, work: Work, error: str, *, allowed: bool) -> None:
+    def _leave_host(self, work: Work[BuildState], error: str, *, allowed: bool) -> None:
         """Ports are bound at a host, whatever the node: its other nodes come last."""
-        work.data.setdefault(FAILED_HOSTS, []).append(work.data["placed"]["host"])
+        work.state.failed_hosts.append(work.state.place.host)
         self._try_elsewhere(work, "bind", error, allowed=allowed)
 
-    def spawn(self, batch: Sequence[Work]) -> None:
-        self._agents.ask(batch, "spawn", then="spawned", payload=_spawn_payload)
+    def spawn(self, batch: Sequence[Work[BuildState]]) -> None:
+        self._tools.agents.ask(batch, "spawn", then="spawned", payload=_spawn_payload)
 
-    def spawned(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                self._no_answer(work)
-            elif result["ok"]:
-                work.data["power_state"] = result["facts"].get("power_state", 1)
-                work.data["spawned_at"] = utcnow().isoformat()
-                _keep_made(work, result["facts"])
-                work.go_on(PLUGGED)
-            else:
-                step = "reserve" if result["facts"].get(NO_ROOM) else "spawn"
-                self._try_elsewhere(work, step, result["error"], allowed=result["retry_elsewhere"])
+    def spawned(self, batch: Sequence[Work[BuildState]]) -> None:
+        for work, answer in self._tools.agents.answers(batch, "spawn", patient=self._is_up):
+            match answer:
+                case Done(facts):
+                    work.state.power_state = facts.get("power_state", 1)
+                    work.state.spawned_at = utcnow()
+                    _keep_made(work, facts)
+                    work.go_on(PLUGGED)
+                case Failed(error, retry_elsewhere, facts):
+                    step = "reserve" if facts.get(NO_ROOM) else "spawn"
+                    self._try_elsewhere(work, step, error, allowed=retry_elsewhere)
+                case Silent():
+                    self._no_answer(work)
 
-    def plugged(self, batch: Sequence[Work]) -> None:
+    def plugged(self, batch: Sequence[Work[BuildState]]) -> None:
         """Wait for the ports to come up. An event may nudge us, but the network has the last word."""
-        waiting = [work for work in batch if self._plugging.seconds and _awaits_plugging(work)]
-        up = self._network.are_up([server_ports.holding(work) for work in waiting])
+        waiting = [work for work in batch if self._tools.plugging.seconds and _awaits_plugging(work)]
+        up = self._tools.network.are_up([server_ports.holding(work) for work in waiting])
         down = {work.operation.id for work, is_up in zip(waiting, up, strict=True) if not is_up}
         for work in batch:
             if work.operation.id not in down:
                 self._running(work)
-            elif not self._plugging.over(datetime.fromisoformat(work.data["spawned_at"])):
+            elif not self._tools.plugging.over(work.state.spawned_at or work.operation.created_at):
                 work.wait(PLUGGED, PLUG_LOOK_SECONDS)
-            elif self._plugging.fatal:
+            elif self._tools.plugging.fatal:
                 self._try_elsewhere(work, "plug", "the ports did not come up in time", allowed=True)
             else:
-                LOG.warning("server %s runs, but its ports are not up", work.server["uuid"])
+                LOG.warning("server %s runs, but its ports are not up", work.server.uuid)
                 self._running(work)
 
-    def _no_answer(self, work: Work) -> None:
-        """Ask again as long as the host lives; one that died is left, unless a peer takes over."""
-        host = work.server["host"]
-        if host in self._placer.hosts_up():
-            if self._agents.ask_again(work, "spawn"):
-                return
+    def _is_up(self, work: Work[BuildState]) -> bool:
+        return work.server.host in self._tools.hosts.up()
+
+    def _no_answer(self, work: Work[BuildState]) -> None:
+        """A host that died is left, unless a peer takes over."""
+        if self._is_up(work):
             self._try_elsewhere(work, "spawn", "the host did not answer", allowed=True)
-        elif work.operation.tries < _HEIR_LOOKS and self._placer.has_heir(host):
+        elif work.operation.tries < _HEIR_LOOKS and self._tools.hosts.has_heir(work.server.host or ""):
             work.try_again("spawned", _HEIR_SECONDS)
         else:
             self._try_elsewhere(work, "spawn", "the host went down", allowed=True)
 
-    def _running(self, work: Work) -> None:
+    def _running(self, work: Work[BuildState]) -> None:
         now = utcnow()
         work.changes |= {
             "vm_state": VmState.ACTIVE.value,
             "task_state": None,
-            "power_state": work.data["power_state"],
+            "power_state": work.state.power_state,
             "launched_at": now,
             "progress": 100,
             "fault": None,
         }
         self._note(work, "compute__do_build_and_run_instance")
-        work.write_together(build_failures.end, work.data["placed"]["node_uuid"])
+        work.write_together(build_failures.end, work.state.place.node_uuid)
         work.finish()
 
-    def _try_elsewhere(self, work: Work, step: str, error: str, *, allowed: bool) -> None:
+    def _try_elsewhere(self, work: Work[BuildState], step: str, error: str, *, allowed: bool) -> None:
         self._note(work, "compute__do_build_and_run_instance", error)
         if step == "spawn":
-            work.write_together(build_failures.add, work.data["placed"]["node_uuid"])
+            work.write_together(build_failures.add, work.state.place.node_uuid)
         _give_up_here(work, step, "failed", error)
-        failures = [one for one in work.data[traces.ATTEMPTS] if one["outcome"] == "failed"]
-        if not allowed or len(failures) >= self._max_attempts:
-            work.data[_LAST_ERROR] = error
+        if not allowed or work.state.failures() >= self._tools.max_attempts:
+            work.state.last_error = error
         work.advance("reschedule")
 
-    def reschedule(self, batch: Sequence[Work]) -> None:
+    def reschedule(self, batch: Sequence[Work[BuildState]]) -> None:
         """Leave the host that failed: its ports are unbound and kept, its claim stays until the next one."""
-        self._agents.leave(batch)
+        self._tools.agents.leave(batch)
         for work in batch:
-            placed, ports = work.data["placed"], server_ports.of(work)
-            server_ports.keep(work, self._network.unbind(ports, placed["host"], placed["node_uuid"]))
+            placed, ports = work.state.place, server_ports.of(work)
+            server_ports.keep(work, self._tools.network.unbind(ports, placed.host, placed.node_uuid))
             work.changes |= {"host": None, "node": None, "node_uuid": None, "addresses": {}}
-            work.writes.append(partial(_leave_group, work.server["id"]))
+            work.writes.append(partial(_leave_group, work.server.id))
             work.operation.attempt += 1
-            work.data.pop(delegation.DELEGATED, None)
-            if _LAST_ERROR in work.data:
+            work.state.delegated_ports = None
+            if work.state.last_error is not None:
                 work.advance("fail")
                 continue
             work.changes["task_state"] = TaskState.SCHEDULING.value
             work.advance("schedule")
 
-    def fail(self, batch: Sequence[Work]) -> None:
+    def fail(self, batch: Sequence[Work[BuildState]]) -> None:
         """Let go of everything. Nothing is claimed after this, so it may as well be done twice, or late."""
-        self._placer.release(batch)
-        self._network.release([server_ports.holding(work) for work in batch])
+        self._tools.placer.release(batch)
+        self._tools.network.release([server_ports.holding(work) for work in batch])
         for work in batch:
-            error = work.data.pop(_LAST_ERROR)
+            error, work.state.last_error = work.state.last_error or "", None
             server_ports.keep(work, [])
             work.changes |= {
                 "vm_state": VmState.ERROR.value,
@@ -302,29 +285,30 @@ class Build:
             }
             work.fail(error)
 
-    def give_up(self, work: Work, error: str) -> None:
+    def give_up(self, work: Work[BuildState], error: str) -> None:
         """What the server holds is left for a delete: it may be just that which can't be reached."""
         work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
         work.fail(error)
 
-    def _note(self, work: Work, event: str, error: str | None = None) -> None:
-        host = work.data["placed"]["host"]
+    def _note(self, work: Work[BuildState], event: str, error: str | None = None) -> None:
+        host = work.state.place.host
         work.write_together(actions.add_events, Event(work.operation.action_id, event, host, error))
 
 
-def _end(work: Work, error: str) -> None:
+def _end(work: Work[BuildState], error: str) -> None:
     """No host will be tried any more."""
-    work.data[_LAST_ERROR] = error
+    work.state.last_error = error
     work.advance("fail")
 
 
-def _spawn_payload(work: Work) -> dict[str, Any]:
+def _spawn_payload(work: Work[BuildState]) -> dict[str, Any]:
     """The server, and what is left to the agent to do for its ports."""
-    delegated = {key: work.data[key] for key in (delegation.DELEGATED,) if key in work.data}
-    return {**server_spec.of(work.server), **delegated}
+    delegated = work.state.delegated_ports
+    spec = server_spec.of(work.server)
+    return spec if delegated is None else {**spec, delegation.DELEGATED: delegation.payload(delegated)}
 
 
-def _keep_made(work: Work, facts: Mapping[str, Any]) -> None:
+def _keep_made(work: Work[BuildState], facts: Mapping[str, Any]) -> None:
     """From here on a port is remembered alike, whoever made or bound it."""
     if delegation.MADE in facts:
         ports = msgspec.convert(facts[delegation.MADE], list[PortRecord])
@@ -332,26 +316,26 @@ def _keep_made(work: Work, facts: Mapping[str, Any]) -> None:
         work.changes["addresses"] = server_ports.addresses(ports)
 
 
-def _nobody(work: Work) -> str:
-    host = work.data["placed"]["host"]
+def _nobody(work: Work[BuildState]) -> str:
+    host = work.state.place.host
     return f"Neither the conductors nor the agent of host {host} have credentials for Neutron."
 
 
-def _awaits_plugging(work: Work) -> bool:
+def _awaits_plugging(work: Work[BuildState]) -> bool:
     """What a driver has bound, it has plugged."""
-    return bool(server_ports.of(work)) and not work.data["placed"].get(BINDS_PORTS)
+    return bool(server_ports.of(work)) and not work.state.place.binds_ports
 
 
-def _give_up_here(work: Work, step: str, outcome: str, detail: str) -> None:
+def _give_up_here(work: Work[BuildState], step: str, outcome: str, detail: str) -> None:
     """Keep for the server's story what became of it on this host."""
-    record = traces.attempt_record(work.operation.attempt, step, outcome, detail)
-    work.data.setdefault(traces.ATTEMPTS, []).append(record)
+    record = AttemptRecord(work.operation.attempt, step, outcome, detail)
+    work.state.attempts.append(record)
 
 
-def _with_last_failure(work: Work, sentence: str) -> str:
+def _with_last_failure(work: Work[BuildState], sentence: str) -> str:
     """That hosts failed the server before is no reason yet: why the last one did."""
-    attempts = work.data.get(traces.ATTEMPTS)
-    return f"{sentence} The last one: {attempts[-1]['detail']}" if attempts else sentence
+    attempts = work.state.attempts
+    return f"{sentence} The last one: {attempts[-1].detail}" if attempts else sentence
 
 
 def _leave_group(server_id: int, connection: Connection) -> None:

@@ -21,62 +21,77 @@ from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.conductor.agents import server_spec
-from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving, destination, source
+from moorage.conductor.placing.placed import MoveState
 from moorage.core.clock import utcnow
 from moorage.ledger import ledger
 
 
-class ColdMove(Moving):
+class ColdMoveState(MoveState, kw_only=True, omit_defaults=True):
+    asked_source: bool = False
+    """The server may have been shut down there."""
+
+
+class ColdMove(Moving[ColdMoveState]):
+    name = "cold_move"
+    state = ColdMoveState
+    steps = (
+        Step("begin", then=("schedule",)),
+        Step("schedule", then=("agree", "restore")),
+        Step("agree", then=("hand_over", "bind", "retreat")),
+        Step("hand_over", then=("handed_over", "clean")),
+        Step("handed_over", then=("bind", "hand_over", "clean")),
+        Step("bind", then=("take_over", "clean")),
+        Step("take_over", then=("taken_over", "clean")),
+        Step("taken_over", then=("take_over", "clean")),
+        Step("clean", then=("cleaned", "retreat")),
+        Step("cleaned", then=("clean", "retreat")),
+        Step("retreat", then=("schedule", "restore")),
+        Step("restore", then=("restored",)),
+        Step("restored", then=("restore",)),
+    )
+    notification = "resize"
     arrive_event = "compute_finish_resize"
 
-    def steps(self) -> dict[str, Step]:
-        return {
-            **super().steps(),
-            "hand_over": self.hand_over,
-            "handed_over": self.handed_over,
-            "take_over": self.take_over,
-            "taken_over": self.taken_over,
-        }
-
-    def depart(self, work: Work) -> None:
+    def depart(self, work: Work[ColdMoveState]) -> None:
         self.note(work, "compute_prep_resize", host=destination(work).host)
-        if "parcel" in work.data:  # an earlier destination failed; the source has done its part
+        if work.state.parcel is not None:  # an earlier destination failed; the source has done its part
             work.advance("bind")
             return
-        work.data["asked_source"] = True
+        work.state.asked_source = True
         work.changes["task_state"] = TaskState.RESIZE_MIGRATING.value
         self.record(work, Status.MIGRATING)
         work.advance_to_task("hand_over")
 
-    def stopped_at_source(self, work: Work) -> bool:
-        return "asked_source" in work.data
+    def stopped_at_source(self, work: Work[ColdMoveState]) -> bool:
+        return work.state.asked_source
 
-    def hand_over(self, batch: Sequence[Work]) -> None:
+    def hand_over(self, batch: Sequence[Work[ColdMoveState]]) -> None:
         self.order(batch, "hand_over", then="handed_over", end=source, elsewhere=False)
 
-    def handed_over(self, batch: Sequence[Work]) -> None:
+    def handed_over(self, batch: Sequence[Work[ColdMoveState]]) -> None:
         for work, facts in self.done(batch, "hand_over", end=source, elsewhere=False):
-            work.data["parcel"] = facts["parcel"]
+            work.state.parcel = facts["parcel"]
             work.changes["task_state"] = TaskState.RESIZE_MIGRATED.value
             self.record(work, Status.POST_MIGRATING)
             self.note(work, "compute_resize_instance", host=source(work).host)
             work.advance("bind")
 
-    def arrive(self, work: Work) -> None:
+    def arrive(self, work: Work[ColdMoveState]) -> None:
         work.changes["task_state"] = TaskState.RESIZE_FINISH.value
         work.advance_to_task("take_over")
 
-    def take_over(self, batch: Sequence[Work]) -> None:
+    def take_over(self, batch: Sequence[Work[ColdMoveState]]) -> None:
         self.order(batch, "take_over", then="taken_over", end=destination, elsewhere=True, payload=arrival)
 
-    def taken_over(self, batch: Sequence[Work]) -> None:
+    def taken_over(self, batch: Sequence[Work[ColdMoveState]]) -> None:
         for work, facts in self.done(batch, "take_over", end=destination, elsewhere=True):
             self._arrived(work, facts)
 
-    def _arrived(self, work: Work, facts: dict[str, Any]) -> None:
-        move, end = Move.of(work.data), destination(work)
+    def _arrived(self, work: Work[ColdMoveState], facts: dict[str, Any]) -> None:
+        move, end = work.state.move, destination(work)
         work.changes |= {
             **end.as_columns(),
             "flavor": move.flavor,
@@ -90,19 +105,19 @@ class ColdMove(Moving):
         }
         self.record(work, Status.FINISHED)
         self.note(work, self.arrive_event, host=end.host)
-        work.writes.append(partial(_settle_quota, work.server["project_id"], move))
+        work.writes.append(partial(_settle_quota, work.server.project_id, move))
         if self._tools.confirm_window > 0:
             work.writes.append(partial(_confirm_later, work, self._tools.confirm_window))
         work.finish()
 
 
-def arrival(work: Work) -> dict[str, Any]:
+def arrival(work: Work[MoveState]) -> dict[str, Any]:
     """What the destination is told: the server as it shall be there, and what its source gave along."""
-    move = Move.of(work.data)
+    move = work.state.move
     spec = server_spec.of(
         work.server, node_uuid=destination(work).node_uuid, flavor=move.flavor, power_on=move.runs
     )
-    return {"spec": spec, "parcel": work.data["parcel"]}
+    return {"spec": spec, "parcel": work.state.parcel}
 
 
 def _settle_quota(project_id: str, move: Move, connection: Connection) -> None:
@@ -110,9 +125,9 @@ def _settle_quota(project_id: str, move: Move, connection: Connection) -> None:
     migrations.change(connection, move.migration_id, reserved={})
 
 
-def _confirm_later(work: Work, seconds: int, connection: Connection) -> None:
+def _confirm_later(work: Work[MoveState], seconds: int, connection: Connection) -> None:
     """Nobody has to ask: the ledger comes back to it in time, unless somebody decides before."""
-    move = msgspec.structs.replace(Move.of(work.data), reserved={})
+    move = msgspec.structs.replace(work.state.move, reserved={})
     due_at = utcnow() + timedelta(seconds=seconds)
     data = {"move": msgspec.to_builtins(move)}
-    ledger.enqueue(connection, work.server["id"], "confirm_resize", data, due_at=due_at)
+    ledger.enqueue(connection, work.server.id, "confirm_resize", data, due_at=due_at)

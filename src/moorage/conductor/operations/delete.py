@@ -18,168 +18,163 @@ from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration
 from moorage.compute.servers import servers
 from moorage.compute.servers.fault import fault
-from moorage.conductor.agents.agents import Agents
-from moorage.conductor.engine.runner import Step
-from moorage.conductor.engine.work import Work
-from moorage.conductor.ports.port_duties import PortDuties
-from moorage.db.database import Database
-from moorage.deciding.hosts import Hosts
+from moorage.conductor.engine.kind import Step
+from moorage.conductor.engine.work import Done, Failed, Silent, Work
+from moorage.conductor.operations.kind import OperationKind
+from moorage.conductor.ports import server_ports
 from moorage.ledger import ledger
 from moorage.network import delegation
-from moorage.network.contract import Holding, Network, Reach
-from moorage.placement.client.contract import PlacementClient
+from moorage.network.contract import Reach
 
 _LOOK_AGAIN_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
 _MOST_TRIES = 5
 
 
-class Delete:
-    def __init__(
-        self,
-        database: Database,
-        agents: Agents,
-        hosts: Hosts,
-        network: Network,
-        placement: PlacementClient,
-        duties: PortDuties,
-    ) -> None:
-        self._database = database
-        self._agents = agents
-        self._hosts = hosts
-        self._network = network
-        self._placement = placement
-        self._duties = duties
+class DeleteState(msgspec.Struct, omit_defaults=True):
+    ends: list[tuple[str, str]] = []
+    """Host and node of each place where the server may still be."""
+    migration: str | None = None
+    """The UUID of the move that it was in."""
+    releaser: str = ""
+    """The host whose agent is asked to release the ports, if conductors have no credentials."""
 
-    def steps(self) -> dict[str, Step]:
-        return {
-            "begin": self.begin,
-            "destroy": self.destroy,
-            "destroyed": self.destroyed,
-            "let_go": self.let_go,
-            "gone": self.gone,
-            "release": self.release,
-        }
+    @property
+    def host(self) -> str:
+        """The one that is asked next."""
+        return self.ends[0][0]
 
-    def begin(self, batch: Sequence[Work]) -> None:
-        with self._database.read() as connection:
-            busy = ledger.under_way(connection, [work.server["id"] for work in batch])
-            moves = migrations.active_of(connection, [work.server["id"] for work in batch])
+
+class Delete(OperationKind):
+    name = "delete"
+    state = DeleteState
+    steps = (
+        Step("begin", then=("destroy", "let_go", "release")),
+        Step("destroy", then=("destroyed", "let_go", "release")),
+        Step("destroyed", then=("destroy", "let_go", "release")),
+        Step("let_go", then=("gone", "release")),
+        Step("gone", then=("let_go", "release")),
+        Step("release"),
+    )
+    notification = "delete"
+
+    def begin(self, batch: Sequence[Work[DeleteState]]) -> None:
+        with self._tools.database.read() as connection:
+            busy = ledger.under_way(connection, [work.server.id for work in batch])
+            moves = migrations.active_of(connection, [work.server.id for work in batch])
         for work in batch:
-            if work.server["id"] in busy:
+            if work.server.id in busy:
                 work.wait("begin", _LOOK_AGAIN_SECONDS)
                 continue
-            move = moves.get(work.server["id"])
-            work.data["ends"] = _ends(work, move)
-            work.data["migration"] = None if move is None else move.uuid
-            if work.data["ends"]:
+            move = moves.get(work.server.id)
+            work.state.ends = _ends(work, move)
+            work.state.migration = None if move is None else move.uuid
+            if work.state.ends:
                 work.advance("destroy")
             else:
                 self._destroyed_everywhere(work)
 
-    def destroy(self, batch: Sequence[Work]) -> None:
+    def destroy(self, batch: Sequence[Work[DeleteState]]) -> None:
         """A host that is down can't be asked: it cleans up when it comes back, or now, if it hears of it."""
-        up = self._hosts.up()
-        reachable = [work for work in batch if _host(work) in up]
+        up = self._tools.hosts.up()
+        reachable = [work for work in batch if work.state.host in up]
         for work in batch:
-            if _host(work) not in up:
-                self._agents.discard(work, _host(work))
+            if work.state.host not in up:
+                self._tools.agents.discard(work, work.state.host)
                 self._next_end(work)
-        self._agents.ask(
+        self._tools.agents.ask(
             reachable,
             "destroy",
             then="destroyed",
             payload=lambda _work: {},
-            host=_host,
-            node_uuid=lambda work: str(work.data["ends"][0][1]),
+            host=lambda work: work.state.host,
+            node_uuid=lambda work: work.state.ends[0][1],
         )
 
-    def _next_end(self, work: Work) -> None:
-        work.data["ends"] = work.data["ends"][1:]
-        if work.data["ends"]:
+    def _next_end(self, work: Work[DeleteState]) -> None:
+        work.state.ends = work.state.ends[1:]
+        if work.state.ends:
             work.advance_to_task("destroy")
         else:
             self._destroyed_everywhere(work)
 
-    def _destroyed_everywhere(self, work: Work) -> None:
-        if self._network.reach is Reach.AGENTS:
+    def _destroyed_everywhere(self, work: Work[DeleteState]) -> None:
+        if self._tools.network.reach is Reach.AGENTS:
             work.advance_to_task("let_go")
         else:
             work.advance("release")
 
-    def destroyed(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self._agents.ask_again(work, "destroy"):
+    def destroyed(self, batch: Sequence[Work[DeleteState]]) -> None:
+        for work, answer in self._tools.agents.answers(batch, "destroy"):
+            match answer:
+                case Done():
+                    self._next_end(work)
+                case Failed() if work.operation.tries < _MOST_TRIES:
+                    work.try_again("destroy", _RETRY_SECONDS)
+                case Failed(error):
+                    self.give_up(work, error)
+                case Silent():
                     self.give_up(work, "the host did not answer")
-            elif result["ok"]:
-                self._next_end(work)
-            elif work.operation.tries < _MOST_TRIES:
-                work.try_again("destroy", _RETRY_SECONDS)
-            else:
-                self.give_up(work, result["error"])
 
-    def let_go(self, batch: Sequence[Work]) -> None:
+    def let_go(self, batch: Sequence[Work[DeleteState]]) -> None:
         """We have no credentials: have an agent release the ports, that of the server's host if it lives."""
-        able = sorted(self._duties.networked())
+        able = sorted(self._tools.port_duties.networked())
         for work in batch:
             if able:
-                work.data["releaser"] = work.server["host"] if work.server["host"] in able else able[0]
-            elif not Holding.of(work.server).ports:  # and who could have made any?
+                work.state.releaser = work.server.host if work.server.host in able else able[0]
+            elif not server_ports.holding(work).ports:  # and who could have made any?
                 work.advance("release")
             elif work.operation.tries < _MOST_TRIES:
                 work.try_again("let_go", _RETRY_SECONDS)
             else:
                 self.give_up(work, "neither the conductors nor any agent have credentials for Neutron")
-        self._agents.ask(
+        self._tools.agents.ask(
             batch if able else [],
             RELEASE_PORTS,
             then="gone",
-            payload=lambda work: {delegation.HOLDING: msgspec.to_builtins(Holding.of(work.server))},
-            host=lambda work: str(work.data["releaser"]),
+            payload=lambda work: {delegation.HOLDING: msgspec.to_builtins(server_ports.holding(work))},
+            host=lambda work: work.state.releaser,
             node_uuid=lambda _work: "",
         )
 
-    def gone(self, batch: Sequence[Work]) -> None:
+    def gone(self, batch: Sequence[Work[DeleteState]]) -> None:
         """The ports are released, if the agent says so."""
         for work in batch:
-            result = work.take_result()
-            if result is not None and result["ok"]:
-                work.advance("release")
-            elif work.operation.tries < _MOST_TRIES:
-                work.operation.attempt += 1
-                work.try_again("let_go", 0.0 if result is None else _RETRY_SECONDS)
-            else:
-                self.give_up(work, "no agent released the ports" if result is None else result["error"])
+            match work.answer():
+                case Done():
+                    work.advance("release")
+                case Silent():
+                    self._let_go_again(work, 0.0, "no agent released the ports")
+                case Failed(error):
+                    self._let_go_again(work, _RETRY_SECONDS, error)
 
-    def give_up(self, work: Work, error: str) -> None:
+    def _let_go_again(self, work: Work[DeleteState], pause: float, error: str) -> None:
+        if work.operation.tries < _MOST_TRIES:
+            work.operation.attempt += 1
+            work.try_again("let_go", pause)
+        else:
+            self.give_up(work, error)
+
+    def give_up(self, work: Work[DeleteState], error: str) -> None:
         work.changes = {"vm_state": "error", "task_state": None, "fault": fault(error)}
         work.fail(error)
 
-    def release(self, batch: Sequence[Work]) -> None:
-        self._network.release([Holding.of(work.server) for work in batch])
+    def release(self, batch: Sequence[Work[DeleteState]]) -> None:
+        self._tools.network.release([server_ports.holding(work) for work in batch])
         consumers = [work.operation.server_uuid for work in batch]
-        self._placement.release(consumers + [work.data["migration"] for work in batch if _moving(work)])
+        moves = [work.state.migration for work in batch if work.state.migration is not None]
+        self._tools.placement.release(consumers + moves)
         for work in batch:
-            work.writes.append(partial(_mark_deleted, work.server["id"]))
+            work.writes.append(partial(_mark_deleted, work.server.id))
             work.finish()
 
 
-def _ends(work: Work, move: Migration | None) -> list[tuple[str, str]]:
+def _ends(work: Work[DeleteState], move: Migration | None) -> list[tuple[str, str]]:
     """Host and node of each place where the server may be."""
-    found = [(work.server["host"], work.server["node_uuid"])]
+    found = [(work.server.host, work.server.node_uuid)]
     if move is not None:
         found += [(move.source_host, move.source_node_uuid), (move.dest_host, move.dest_node_uuid)]
     return [(host, node_uuid or "") for host, node_uuid in dict.fromkeys(found) if host]
-
-
-def _host(work: Work) -> str:
-    return str(work.data["ends"][0][0])
-
-
-def _moving(work: Work) -> bool:
-    return work.data.get("migration") is not None
 
 
 def _mark_deleted(server_id: int, connection: Connection) -> None:

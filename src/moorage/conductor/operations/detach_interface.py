@@ -11,42 +11,41 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-import msgspec
-
 from moorage.compute.ports import interfaces
 from moorage.conductor.engine import turns
-from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.plugging_tools import PluggingTools, end, port_of
+from moorage.conductor.operations.interfaces import InterfaceKind, InterfaceState, end, port_of
 from moorage.conductor.ports import port_claims, server_ports
-from moorage.conductor.ports.port_claims import Change
 from moorage.network.contract import Reach
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_detach_interface"
 
 
-class DetachInterface:
-    def __init__(self, tools: PluggingTools) -> None:
-        self._tools = tools
-        self._network = tools.network
-        self._claims = tools.claims
+class DetachState(InterfaceState, kw_only=True, omit_defaults=True):
+    gone: bool = False
+    """The port is gone from the network already."""
 
-    def steps(self) -> dict[str, Step]:
-        return {
-            "begin": self.begin,
-            "detach": self.detach,
-            "detached": self.detached,
-            "release": self.release,
-            "plan": self.plan,
-            "claim": self.claim,
-        }
 
-    def begin(self, batch: Sequence[Work]) -> None:
+class DetachInterface(InterfaceKind):
+    name = interfaces.DETACH
+    state = DetachState
+    steps = (
+        Step("begin", then=("detach",)),
+        Step("detach", then=("detached", "release")),
+        Step("detached", then=("detach", "release")),
+        Step("release", then=("plan",)),
+        Step("plan", then=("claim",)),
+        Step("claim", then=("plan",)),
+    )
+    notification = "interface_detach"
+
+    def begin(self, batch: Sequence[Work[DetachState]]) -> None:
         for work in turns.take(self._tools.database, batch):
-            if work.data["port"] not in {port.id for port in server_ports.of(work)}:  # asked for twice
+            if work.state.port not in {port.id for port in server_ports.of(work)}:  # asked for twice
                 end(work, _EVENT)
-            elif self._has_no_network and not work.data.get("gone"):
+            elif self._has_no_network and not work.state.gone:
                 self.give_up(work, "the conductors have no credentials for Neutron")
             else:
                 work.advance("detach")
@@ -54,57 +53,58 @@ class DetachInterface:
     @property
     def _has_no_network(self) -> bool:
         """Then nobody could let go of the port once the host has."""
-        return self._network.reach is Reach.AGENTS
+        return self._tools.network.reach is Reach.AGENTS
 
-    def detach(self, batch: Sequence[Work]) -> None:
-        self._tools.order(
+    def detach(self, batch: Sequence[Work[DetachState]]) -> None:
+        self.order(
             batch,
             interfaces.DETACH,
             then="detached",
-            payload=lambda work: {"port_id": work.data["port"]},
+            payload=lambda work: {"port_id": work.state.port},
             failed=self._failed,
         )
 
-    def detached(self, batch: Sequence[Work]) -> None:
-        for work in self._tools.done(batch, "detach", self._failed):
+    def detached(self, batch: Sequence[Work[DetachState]]) -> None:
+        for work in self.done(batch, "detach", self._failed):
             work.advance("release")
 
-    def release(self, batch: Sequence[Work]) -> None:
+    def release(self, batch: Sequence[Work[DetachState]]) -> None:
         for work in filter(Work.holds, batch):
             if not self._has_no_network:
-                self._network.drop(server_ports.holding(work), work.data["port"])
+                self._tools.network.drop(server_ports.holding(work), work.state.port)
             if port_of(work).needs.groups:
                 work.advance("plan")
             else:
                 self._gone(work)
 
-    def plan(self, batch: Sequence[Work]) -> None:
+    def plan(self, batch: Sequence[Work[DetachState]]) -> None:
         for work in batch:
-            work.data["claim"] = msgspec.to_builtins(self._claims.less(work.server, port_of(work)))
+            work.state.claim = self._tools.port_claims.less(work.server, port_of(work))
             work.advance("claim")
 
-    def claim(self, batch: Sequence[Work]) -> None:
+    def claim(self, batch: Sequence[Work[DetachState]]) -> None:
         for work in filter(Work.holds, batch):
-            if self._claims.make_true(work.server, msgspec.convert(work.data["claim"], Change)):
+            assert work.state.claim is not None
+            if self._tools.port_claims.make_true(work.server, work.state.claim):
                 self._gone(work)
             elif port_claims.may_plan_again(work):
                 work.wait("plan", port_claims.PLAN_AGAIN_SECONDS)
             else:
-                LOG.warning("server %s may hold more than it needs in Placement", work.server["uuid"])
+                LOG.warning("server %s may hold more than it needs in Placement", work.server.uuid)
                 self._gone(work)
 
-    def _gone(self, work: Work) -> None:
-        server_ports.lose(work, work.data["port"])
+    def _gone(self, work: Work[DetachState]) -> None:
+        server_ports.lose(work, work.state.port)
         work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
         end(work, _EVENT)
 
-    def _failed(self, work: Work, error: str) -> None:
-        if work.data.get("gone"):
-            LOG.warning("server %s loses port %s, but %s", work.server["uuid"], work.data["port"], error)
+    def _failed(self, work: Work[DetachState], error: str) -> None:
+        if work.state.gone:
+            LOG.warning("server %s loses port %s, but %s", work.server.uuid, work.state.port, error)
             work.advance("release")
         else:
             self.give_up(work, error)
 
-    def give_up(self, work: Work, error: str) -> None:
+    def give_up(self, work: Work[DetachState], error: str) -> None:
         """The server has what it had; its action says what went wrong."""
         end(work, _EVENT, error)

@@ -12,31 +12,44 @@ from collections.abc import Sequence
 from typing import Any
 
 from moorage.compute.moves.migrations import Status
-from moorage.compute.moves.move import Move
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.conductor.agents import server_spec
-from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving, destination
+from moorage.conductor.placing.placed import MoveState
 from moorage.core.clock import utcnow
 
 LOG = logging.getLogger(__name__)
 
 
-class Evacuate(Moving):
+class Evacuate(Moving[MoveState]):
+    name = "evacuate"
+    steps = (
+        Step("begin", then=("schedule",)),
+        Step("schedule", then=("agree", "restore")),
+        Step("agree", then=("bind", "retreat")),
+        Step("bind", then=("spawn", "clean")),
+        Step("spawn", then=("spawned", "clean")),
+        Step("spawned", then=("release", "spawn", "clean")),
+        Step("release"),
+        Step("clean", then=("cleaned", "retreat")),
+        Step("cleaned", then=("clean", "retreat")),
+        Step("retreat", then=("schedule", "restore")),
+        Step("restore", then=("restored",)),
+        Step("restored", then=("restore",)),
+    )
+    notification = "evacuate"
     arrive_event = "compute_rebuild_instance"
 
-    def steps(self) -> dict[str, Step]:
-        return {**super().steps(), "spawn": self.spawn, "spawned": self.spawned, "release": self.release}
-
-    def depart(self, work: Work) -> None:
+    def depart(self, work: Work[MoveState]) -> None:
         work.advance("bind")
 
-    def arrive(self, work: Work) -> None:
+    def arrive(self, work: Work[MoveState]) -> None:
         work.changes["task_state"] = TaskState.REBUILD_SPAWNING.value
         work.advance_to_task("spawn")
 
-    def spawn(self, batch: Sequence[Work]) -> None:
+    def spawn(self, batch: Sequence[Work[MoveState]]) -> None:
         self.order(
             batch,
             "spawn",
@@ -44,17 +57,17 @@ class Evacuate(Moving):
             end=destination,
             elsewhere=True,
             payload=lambda work: server_spec.of(
-                work.server, node_uuid=destination(work).node_uuid, power_on=Move.of(work.data).runs
+                work.server, node_uuid=destination(work).node_uuid, power_on=work.state.move.runs
             ),
         )
 
-    def spawned(self, batch: Sequence[Work]) -> None:
+    def spawned(self, batch: Sequence[Work[MoveState]]) -> None:
         for work, facts in self.done(batch, "spawn", end=destination, elsewhere=True):
             self._arrived(work, facts)
 
-    def _arrived(self, work: Work, facts: dict[str, Any]) -> None:
+    def _arrived(self, work: Work[MoveState], facts: dict[str, Any]) -> None:
         """From here on the server is at its destination, and what the source still has is a stray."""
-        runs = Move.of(work.data).runs
+        runs = work.state.move.runs
         work.changes |= {
             **destination(work).as_columns(),
             "vm_state": (VmState.ACTIVE if runs else VmState.STOPPED).value,
@@ -65,10 +78,10 @@ class Evacuate(Moving):
         self.note(work, self.arrive_event, host=destination(work).host)
         work.advance("release")
 
-    def release(self, batch: Sequence[Work]) -> None:
+    def release(self, batch: Sequence[Work[MoveState]]) -> None:
         for work in batch:
-            self._tools.both_ends.let_go(Move.of(work.data).migration_uuid)
-            self._agents.discard(work, Move.of(work.data).source.host)
+            self._tools.both_ends.let_go(work.state.move.migration_uuid)
+            self._tools.agents.discard(work, work.state.move.source.host)
             work.changes["task_state"] = None
             self.record(work, Status.DONE)
             work.finish()

@@ -8,27 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
+from moorage.conductor.operations.kind import Nothing, OperationKind
 from moorage.conductor.ports import server_ports
-from moorage.network.contract import Network
-from moorage.placement.client.contract import PlacementClient
+from moorage.ledger import ledger
 
 
-class GiveBack:
-    def __init__(self, network: Network, placement: PlacementClient) -> None:
-        self._network = network
-        self._placement = placement
+class GiveBack(OperationKind):
+    name = ledger.GIVE_BACK
+    steps = (Step("begin"),)
 
-    def steps(self) -> dict[str, Step]:
-        return {"begin": self.begin}
-
-    def begin(self, batch: Sequence[Work]) -> None:
+    def begin(self, batch: Sequence[Work[Nothing]]) -> None:
         """Nothing is ever claimed for such a server again, so all that it holds may go."""
-        self._network.release([server_ports.holding(work) for work in batch])
-        self._placement.release([work.operation.server_uuid for work in batch])
+        self._tools.network.release([server_ports.holding(work) for work in batch])
+        self._tools.placement.release([work.operation.server_uuid for work in batch])
         for work in batch:
             work.finish()
 
-    def give_up(self, work: Work, error: str) -> None:
+    def give_up(self, work: Work[Nothing], error: str) -> None:
         work.fail(error)

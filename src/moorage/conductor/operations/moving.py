@@ -13,133 +13,101 @@ crash finds in Placement whether the last claim came true, and gives it back bef
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy.engine import Connection
 
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Status
-from moorage.compute.moves.move import TASKS, End, Move
+from moorage.compute.moves.move import End, Move
 from moorage.compute.quotas import usage
-from moorage.compute.servers import actions, traces
+from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import VmState
-from moorage.conductor.agents.agents import Agents
-from moorage.conductor.engine.runner import Step
-from moorage.conductor.engine.work import Work
+from moorage.compute.servers.traces import AttemptRecord
+from moorage.conductor.engine.work import Done, Failed, Silent, Work
+from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.placing import groups
-from moorage.conductor.placing.both_ends import BothEnds
-from moorage.conductor.placing.placing import FAILED_HOSTS, Disputed, Placer
+from moorage.conductor.placing.placed import MoveState
+from moorage.conductor.placing.placing import Disputed
 from moorage.conductor.ports import server_ports
-from moorage.db.database import Database
 from moorage.deciding.decider import NoHost
-from moorage.deciding.hosts import Hosts
-from moorage.network.contract import Network, NetworkError, Reach
+from moorage.network.contract import NetworkError, Reach
 
+M = TypeVar("M", bound=MoveState)
 _DISPUTE_SECONDS = 0.5
 _MOST_CLEANINGS = 5
 _CLEAN_AGAIN_SECONDS = 2.0
 
 
-@dataclass(frozen=True)
-class Tools:
-    """What moves are made with."""
+class Moving(OperationKind, Generic[M]):
+    """The steps around a move; each kind of move has its own in between, and declares which it has."""
 
-    database: Database
-    placer: Placer
-    agents: Agents
-    hosts: Hosts
-    network: Network
-    both_ends: BothEnds
-    max_attempts: int
-    confirm_window: int = 0
-    """Seconds after which a resize is confirmed by itself; 0 for never."""
-
-
-class Moving:
-    """The steps around a move; each kind of move adds those in between."""
+    state: ClassVar[type[MoveState]] = MoveState
 
     arrive_event = "compute_finish_move"
     """What instance actions call the work of the destination."""
     placed_status = Status.PRE_MIGRATING
     """What the migration is once it has a destination."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self._agents = tools.agents
-
-    def steps(self) -> dict[str, Step]:
-        return {
-            "begin": self.begin,
-            "schedule": self.schedule,
-            "agree": self.agree,
-            "bind": self.bind,
-            "clean": self.clean,
-            "cleaned": self.cleaned,
-            "retreat": self.retreat,
-            "restore": self.restore,
-            "restored": self.restored,
-        }
-
     # ------------------------------------------------------------ what each kind says
 
-    def begin(self, batch: Sequence[Work]) -> None:
+    def begin(self, batch: Sequence[Work[M]]) -> None:
         for work in batch:
             work.advance("schedule")
 
-    def depart(self, work: Work) -> None:
+    def depart(self, work: Work[M]) -> None:
         """A destination is found, and agreed to: go on."""
         raise NotImplementedError
 
-    def arrive(self, work: Work) -> None:
+    def arrive(self, work: Work[M]) -> None:
         """The ports are bound to the destination: go on."""
         raise NotImplementedError
 
-    def stopped_at_source(self, work: Work) -> bool:
+    def stopped_at_source(self, work: Work[M]) -> bool:
         """Whether the server may have been shut down there on behalf of the move."""
         return False
 
     # ------------------------------------------------------------ finding a place
 
-    def schedule(self, batch: Sequence[Work]) -> None:
+    def schedule(self, batch: Sequence[Work[M]]) -> None:
         """What somebody claimed who came to no checkpoint is given back before it is decided again."""
         batch = [
             work
             for work in self._movable(batch)
-            if self._tools.both_ends.give_back(work, Move.of(work.data).migration_uuid)
+            if self._tools.both_ends.give_back(work, work.state.move.migration_uuid)
         ]
         for work, decision in zip(batch, self._tools.placer.place_moves(batch), strict=True):
             if isinstance(decision, Disputed):
                 work.wait("schedule", _DISPUTE_SECONDS)
                 continue
             if isinstance(decision, NoHost):
-                work.data["last_error"] = decision.sentence
+                work.state.last_error = decision.sentence
                 self.note(work, "conductor_schedule_move", decision.sentence)
                 work.advance_to_task("restore")
                 continue
-            work.data["placed"] = decision
-            work.data["decided_at"] = work.operation.attempt
-            work.data.setdefault("tried_nodes", []).append(decision["node_uuid"])
+            work.state.placed = decision
+            work.state.decided_at = work.operation.attempt
+            work.state.tried_nodes.append(decision.node_uuid)
             self.record(work, self.placed_status, destination(work))
             work.advance("agree")
 
-    def _movable(self, batch: Sequence[Work]) -> list[Work]:
+    def _movable(self, batch: Sequence[Work[M]]) -> list[Work[M]]:
         """Ports follow a server only if we can bind them: found out before anything is shut down."""
         if self._tools.network.reach is not Reach.AGENTS:
             return list(batch)
         stuck = [work for work in batch if server_ports.of(work)]
         for work in stuck:
-            work.data["last_error"] = (
+            work.state.last_error = (
                 "servers with ports can't move: the conductors have no credentials for Neutron"
             )
-            self.note(work, "conductor_schedule_move", work.data["last_error"])
+            self.note(work, "conductor_schedule_move", work.state.last_error)
             work.advance_to_task("restore")
         return [work for work in batch if work not in stuck]
 
-    def agree(self, batch: Sequence[Work]) -> None:
+    def agree(self, batch: Sequence[Work[M]]) -> None:
         refused = groups.refused(self._tools.database, batch)
         for work in batch:
             if work.operation.id in refused:
@@ -148,12 +116,12 @@ class Moving:
             else:
                 self.depart(work)
 
-    def bind(self, batch: Sequence[Work]) -> None:
+    def bind(self, batch: Sequence[Work[M]]) -> None:
         """Its ports follow the server to its destination, which is in the same cell."""
-        bindings = [server_ports.binding(work, destination(work).host, cell_of(work)) for work in batch]
+        bindings = [server_ports.binding_at(work, work.state.place) for work in batch]
         for work, ports in zip(batch, self._tools.network.bind(bindings), strict=True):
             if isinstance(ports, NetworkError):
-                work.data.setdefault(FAILED_HOSTS, []).append(destination(work).host)
+                work.state.failed_hosts.append(destination(work).host)
                 self.failed(work, "bind", str(ports), destination(work), elsewhere=ports.retry_elsewhere)
                 continue
             server_ports.keep(work, ports)
@@ -164,13 +132,13 @@ class Moving:
 
     def ask(
         self,
-        batch: Sequence[Work],
+        batch: Sequence[Work[M]],
         kind: str,
         *,
         then: str,
-        end: Callable[[Work], End],
-        down: Callable[[Work], None],
-        payload: Callable[[Work], dict[str, Any]] = lambda _work: {},
+        end: Callable[[Work[M]], End],
+        down: Callable[[Work[M]], None],
+        payload: Callable[[Work[M]], dict[str, Any]] = lambda _work: {},
     ) -> None:
         """Give the host at one end a task; `down` says what to do if that host is not alive."""
         up = self._tools.hosts.up()
@@ -179,8 +147,8 @@ class Moving:
                 down(work)
         reachable = [work for work in batch if end(work).host in up]
         for work in reachable:
-            work.data.setdefault(TASKS, {})[end(work).host] = work.operation.attempt
-        self._agents.ask(
+            work.state.tasks[end(work).host] = work.operation.attempt
+        self._tools.agents.ask(
             reachable,
             kind,
             then=then,
@@ -191,95 +159,97 @@ class Moving:
 
     def order(
         self,
-        batch: Sequence[Work],
+        batch: Sequence[Work[M]],
         step: str,
         *,
         then: str,
-        end: Callable[[Work], End],
+        end: Callable[[Work[M]], End],
         elsewhere: bool,
-        payload: Callable[[Work], dict[str, Any]] = lambda _work: {},
+        payload: Callable[[Work[M]], dict[str, Any]] = lambda _work: {},
     ) -> None:
         """As `ask`, for what the move can't do without; `elsewhere` if another destination may do it."""
 
-        def down(work: Work) -> None:
+        def down(work: Work[M]) -> None:
             self.failed(work, step, "the host went down", end(work), elsewhere=elsewhere)
 
         self.ask(batch, step, then=then, end=end, down=down, payload=payload)
 
     def done(
-        self, batch: Sequence[Work], step: str, *, end: Callable[[Work], End], elsewhere: bool
-    ) -> Iterator[tuple[Work, dict[str, Any]]]:
+        self,
+        batch: Sequence[Work[M]],
+        step: str,
+        *,
+        end: Callable[[Work[M]], End],
+        elsewhere: bool,
+    ) -> Iterator[tuple[Work[M], dict[str, Any]]]:
         """Those whose hosts did what the step `step` ordered, with what they tell; the others go back."""
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, step, end(work)):
+        for work, answer in self._tools.agents.answers(batch, step, patient=self._alive(end)):
+            match answer:
+                case Done(facts):
+                    yield work, facts
+                case Failed(error, retry_elsewhere):
+                    self.failed(work, step, error, end(work), elsewhere=elsewhere and retry_elsewhere)
+                case Silent():
                     self.failed(work, step, "the host did not answer", end(work), elsewhere=elsewhere)
-            elif result["ok"]:
-                yield work, result["facts"]
-            else:
-                allowed = elsewhere and bool(result["retry_elsewhere"])
-                self.failed(work, step, result["error"], end(work), elsewhere=allowed)
 
-    def forsake(self, end: Callable[[Work], End], then: str, work: Work) -> None:
+    def forsake(self, end: Callable[[Work[M]], End], then: str, work: Work[M]) -> None:
         """A host that is down cleans up when it comes back, or now, if it hears of it after all."""
-        self._agents.discard(work, end(work).host)
+        self._tools.agents.discard(work, end(work).host)
         work.advance(then)
 
-    def no_answer(self, work: Work, asked: str, end: End) -> bool:
-        """The deadline passed: True if the host lives and is asked again."""
-        return end.host in self._tools.hosts.up() and self._agents.ask_again(work, asked)
+    def _alive(self, end: Callable[[Work[M]], End]) -> Callable[[Work[M]], bool]:
+        """Whether the host at that end lives: only then it is asked again."""
+        return lambda work: end(work).host in self._tools.hosts.up()
 
     # ------------------------------------------------------------ going back
 
-    def failed(self, work: Work, step: str, error: str, end: End, *, elsewhere: bool) -> None:
+    def failed(self, work: Work[M], step: str, error: str, end: End, *, elsewhere: bool) -> None:
         """One end failed the server: clean up at the destination, and take the next one if that may help."""
         self.note(work, self.arrive_event, error, host=end.host)
         self._keep_attempt(work, step, "failed", error)
-        failures = [one for one in work.data[traces.ATTEMPTS] if one["outcome"] == "failed"]
-        if not elsewhere or len(failures) >= self._tools.max_attempts:
-            work.data["last_error"] = error
+        if not elsewhere or work.state.failures() >= self._tools.max_attempts:
+            work.state.last_error = error
         work.advance_to_task("clean")
 
-    def clean(self, batch: Sequence[Work]) -> None:
+    def clean(self, batch: Sequence[Work[M]]) -> None:
         forsake = partial(self.forsake, destination, "retreat")
         self.ask(batch, "destroy", then="cleaned", end=destination, down=forsake)
 
-    def cleaned(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if destination(work).host not in self._tools.hosts.up():
-                    self.forsake(destination, "retreat", work)
-                elif not self._agents.ask_again(work, "clean"):
+    def cleaned(self, batch: Sequence[Work[M]]) -> None:
+        alive = self._alive(destination)
+        for work, answer in self._tools.agents.answers(batch, "clean", patient=alive):
+            match answer:
+                case Done():
+                    work.advance("retreat")
+                case Failed() if work.operation.tries < _MOST_CLEANINGS:
+                    work.try_again("clean", _CLEAN_AGAIN_SECONDS)
+                case Failed(error):
+                    self.not_cleaned(work, error)
+                case Silent() if alive(work):
                     self.not_cleaned(work, "the host did not answer")
-            elif result["ok"]:
-                work.advance("retreat")
-            elif work.operation.tries < _MOST_CLEANINGS:
-                work.try_again("clean", _CLEAN_AGAIN_SECONDS)
-            else:
-                self.not_cleaned(work, result["error"])
+                case Silent():
+                    self.forsake(destination, "retreat", work)
 
-    def not_cleaned(self, work: Work, error: str) -> None:
+    def not_cleaned(self, work: Work[M], error: str) -> None:
         """It did not run there, and what is left of it is a stray from now on."""
         self.forsake(destination, "retreat", work)
 
-    def retreat(self, batch: Sequence[Work]) -> None:
+    def retreat(self, batch: Sequence[Work[M]]) -> None:
         """Everything is the source's again."""
         for work in batch:
-            move = Move.of(work.data)
+            move = work.state.move
             if not self._tools.both_ends.give_back(work, move.migration_uuid):
                 continue
-            self.bind_to(work, move.source.host, cell_of(work))
-            stay = partial(stay_in_group, work.server["id"], move.source.node_uuid)
+            self.bind_to(work, move.source.host, work.state.place.cell)
+            stay = partial(stay_in_group, work.server.id, move.source.node_uuid)
             work.writes.append(stay)
-            if "last_error" in work.data:
+            if work.state.last_error is not None:
                 work.advance_to_task("restore")
             else:
                 work.operation.attempt += 1
                 work.advance("schedule")
 
-    def bind_to(self, work: Work, host: str, cell: str) -> None:
+    def bind_to(self, work: Work[M], host: str, cell: str) -> None:
         """Have the ports follow the server back."""
         (ports,) = self._tools.network.bind([server_ports.binding(work, host, cell)])
         if isinstance(ports, NetworkError):
@@ -287,7 +257,7 @@ class Moving:
         server_ports.keep(work, ports)
         work.changes["addresses"] = server_ports.addresses(ports)
 
-    def restore(self, batch: Sequence[Work]) -> None:
+    def restore(self, batch: Sequence[Work[M]]) -> None:
         stopped = []
         for work in batch:
             if self._has_to_start(work):
@@ -296,65 +266,63 @@ class Moving:
                 self.over(work)
         self.ask(stopped, "start", then="restored", end=source, down=self.over)
 
-    def _has_to_start(self, work: Work) -> bool:
-        return self.stopped_at_source(work) and Move.of(work.data).old_state == VmState.ACTIVE
+    def _has_to_start(self, work: Work[M]) -> bool:
+        return self.stopped_at_source(work) and work.state.move.old_state == VmState.ACTIVE
 
-    def restored(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, "restore", source(work)):
+    def restored(self, batch: Sequence[Work[M]]) -> None:
+        for work, answer in self._tools.agents.answers(batch, "restore", patient=self._alive(source)):
+            match answer:
+                case Done(facts):
+                    work.changes["power_state"] = facts["power_state"]
                     self.over(work)
-            elif result["ok"]:
-                work.changes["power_state"] = result["facts"]["power_state"]
-                self.over(work)
-            elif work.operation.tries < _MOST_CLEANINGS:
-                work.operation.attempt += 1
-                work.try_again("restore", _CLEAN_AGAIN_SECONDS)
-            else:
-                self.give_up(work, f"it did not start again at its host: {result['error']}")
+                case Failed() if work.operation.tries < _MOST_CLEANINGS:
+                    work.operation.attempt += 1
+                    work.try_again("restore", _CLEAN_AGAIN_SECONDS)
+                case Failed(error):
+                    self.give_up(work, f"it did not start again at its host: {error}")
+                case Silent():
+                    self.over(work)
 
-    def over(self, work: Work) -> None:
+    def over(self, work: Work[M]) -> None:
         """The move has failed, the server is as it was; its action and its trace say why."""
-        move = Move.of(work.data)
-        error = work.data["last_error"]
-        status = Status.CANCELLED if work.data.get("aborted") else Status.ERROR
+        move = work.state.move
+        error = work.state.last_error or ""
+        status = Status.CANCELLED if work.state.aborted else Status.ERROR
         self.record(work, status)
-        work.writes.append(partial(return_quota, work.server["project_id"], move))
+        work.writes.append(partial(return_quota, work.server.project_id, move))
         work.changes |= {"vm_state": move.old_state, "task_state": None, "fault": fault(error)}
         work.fail(error)
 
-    def give_up(self, work: Work, error: str) -> None:
+    def give_up(self, work: Work[M], error: str) -> None:
         """The migration stays active: what it holds at either end is left for a delete, or a reset."""
         work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
         work.fail(error)
 
     # ------------------------------------------------------------ leaving the source for good
 
-    def leave(self, batch: Sequence[Work]) -> None:
+    def leave(self, batch: Sequence[Work[M]]) -> None:
         forsake = partial(self.forsake, source, "release")
         self.ask(batch, "destroy", then="left", end=source, down=forsake)
 
-    def left(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self.no_answer(work, "leave", source(work)):
+    def left(self, batch: Sequence[Work[M]]) -> None:
+        for work, answer in self._tools.agents.answers(batch, "leave", patient=self._alive(source)):
+            match answer:
+                case Done():
+                    work.advance("release")
+                case Failed() if work.operation.tries < _MOST_CLEANINGS:
+                    work.try_again("leave", _CLEAN_AGAIN_SECONDS)
+                case Failed(error):
+                    self.not_left(work, error)
+                case Silent():
                     self.forsake(source, "release", work)
-            elif result["ok"]:
-                work.advance("release")
-            elif work.operation.tries < _MOST_CLEANINGS:
-                work.try_again("leave", _CLEAN_AGAIN_SECONDS)
-            else:
-                self.not_left(work, result["error"])
 
-    def not_left(self, work: Work, error: str) -> None:
+    def not_left(self, work: Work[M], error: str) -> None:
         """It runs at its destination; what the source still has is a stray from now on."""
         self.forsake(source, "release", work)
 
     # ------------------------------------------------------------ what is written down
 
-    def record(self, work: Work, status: Status, end: End | None = None) -> None:
+    def record(self, work: Work[M], status: Status, end: End | None = None) -> None:
         """Say in the migration how far it is, and where it goes."""
         columns: dict[str, Any] = {}
         if end is not None:
@@ -364,30 +332,25 @@ class Moving:
                 "dest_node_uuid": end.node_uuid,
                 "dest_address": self._tools.hosts.address(end.node_uuid),
             }
-        migration_id = Move.of(work.data).migration_id
+        migration_id = work.state.move.migration_id
         work.writes.append(lambda connection: migrations.change(connection, migration_id, status, **columns))
 
-    def note(self, work: Work, event: str, error: str | None = None, host: str | None = None) -> None:
+    def note(self, work: Work[M], event: str, error: str | None = None, host: str | None = None) -> None:
         work.write_together(actions.add_events, Event(work.operation.action_id, event, host, error))
 
-    def _keep_attempt(self, work: Work, step: str, outcome: str, detail: str) -> None:
-        decided_at = work.data.get("decided_at", work.operation.attempt)
-        record = traces.attempt_record(decided_at, step, outcome, detail)
-        work.data.setdefault(traces.ATTEMPTS, []).append(record)
+    def _keep_attempt(self, work: Work[M], step: str, outcome: str, detail: str) -> None:
+        decided_at = work.state.decided_at
+        attempt = work.operation.attempt if decided_at is None else decided_at
+        work.state.attempts.append(AttemptRecord(attempt, step, outcome, detail))
 
 
-def source(work: Work) -> End:
-    return Move.of(work.data).source
+def source(work: Work[MoveState]) -> End:
+    return work.state.move.source
 
 
-def destination(work: Work) -> End:
+def destination(work: Work[MoveState]) -> End:
     """Where the operation has found a place."""
-    placed = work.data["placed"]
-    return End(placed["host"], placed["node"], placed["node_uuid"], placed["zone"])
-
-
-def cell_of(work: Work) -> str:
-    return str(work.data["placed"]["cell"])
+    return work.state.place.end
 
 
 def stay_in_group(server_id: int, node_uuid: str, connection: Connection) -> None:

@@ -5,48 +5,54 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.compute.servers.states import PowerNumber, VmState
-from moorage.conductor.agents.agents import Agents
-from moorage.conductor.engine.runner import Step
-from moorage.conductor.engine.work import Work
-from moorage.deciding.hosts import Hosts
+from moorage.conductor.engine.kind import Step
+from moorage.conductor.engine.work import Done, Failed, Silent, Work
+from moorage.conductor.operations.kind import Nothing, OperationKind
 
-_STATE_OF = {PowerNumber.RUNNING: VmState.ACTIVE.value, PowerNumber.SHUT_DOWN: VmState.STOPPED.value}
+_STATE_OF: dict[int, str] = {
+    PowerNumber.RUNNING: VmState.ACTIVE.value,
+    PowerNumber.SHUT_DOWN: VmState.STOPPED.value,
+}
 
 
-class PowerUpdate:
+class PowerUpdate(OperationKind):
     """Nothing is done to the machine: it is looked at."""
 
-    def __init__(self, agents: Agents, hosts: Hosts) -> None:
-        self._agents = agents
-        self._hosts = hosts
+    steps = (Step("begin", then=("done",)), Step("done", then=("begin",)))
 
-    def steps(self) -> dict[str, Step]:
-        return {"begin": self.begin, "done": self.done}
-
-    def begin(self, batch: Sequence[Work]) -> None:
+    def begin(self, batch: Sequence[Work[Nothing]]) -> None:
         """A host that is down is not waited for: it tells by itself what it sees once it is back."""
-        up = self._hosts.up()
+        up = self._tools.hosts.up()
         for work in batch:
-            if work.server["host"] not in up:
+            if work.server.host not in up:
                 self.give_up(work, "the host is down")
         reachable = [work for work in batch if work.outcome is None]
-        self._agents.ask(reachable, "look", then="done", payload=lambda _work: {})
+        self._tools.agents.ask(reachable, "look", then="done", payload=lambda _work: {})
 
-    def done(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self._agents.ask_again(work, "begin"):
+    def done(self, batch: Sequence[Work[Nothing]]) -> None:
+        for work, answer in self._tools.agents.answers(batch, "begin"):
+            match answer:
+                case Done(facts):
+                    power = int(facts["power_state"])
+                    vm_state = _STATE_OF.get(power, work.server.vm_state)
+                    work.changes = {"vm_state": vm_state, "task_state": None, "power_state": power}
+                    work.finish()
+                case Failed(error):
+                    self.give_up(work, error)
+                case Silent():
                     self.give_up(work, "the host did not answer")
-            elif result["ok"]:
-                power = int(result["facts"]["power_state"])
-                vm_state = _STATE_OF.get(power, work.server["vm_state"])
-                work.changes = {"vm_state": vm_state, "task_state": None, "power_state": power}
-                work.finish()
-            else:
-                self.give_up(work, result["error"])
 
-    def give_up(self, work: Work, error: str) -> None:
+    def give_up(self, work: Work[Nothing], error: str) -> None:
         """The server is what it was; its action says what went wrong."""
         work.changes = {"task_state": None}
         work.fail(error)
+
+
+class PoweredOn(PowerUpdate):
+    name = "powered_on"
+    notification = "power_on"
+
+
+class PoweredOff(PowerUpdate):
+    name = "powered_off"
+    notification = "power_off"

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
+
+import msgspec
 
 from moorage.compute.ports import interfaces
 from moorage.conductor.engine import turns
-from moorage.conductor.engine.runner import Step
+from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
+from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.ports import server_ports
-from moorage.db.database import Database
-from moorage.network.contract import Network, NetworkError, PortRecord
+from moorage.network.contract import NetworkError, PortRecord
 
 
-class Readdress:
-    def __init__(self, database: Database, network: Network) -> None:
-        self._database = database
-        self._network = network
+class Readdress(OperationKind):
+    steps = (Step("begin"),)
 
-    def steps(self) -> dict[str, Step]:
-        return {"begin": self.begin}
-
-    def begin(self, batch: Sequence[Work]) -> None:
-        for work in turns.take(self._database, batch):
+    def begin(self, batch: Sequence[Work[Any]]) -> None:
+        for work in turns.take(self._tools.database, batch):
             try:
                 ports = self._change(work)
             except NetworkError as error:
@@ -34,17 +32,38 @@ class Readdress:
             self._end(work)
             work.finish()
 
-    def _change(self, work: Work) -> list[PortRecord]:
-        holding = server_ports.holding(work)
-        if work.operation.kind == interfaces.ADD_ADDRESS:
-            return self._network.add_address(holding, work.data["network"])
-        return self._network.remove_address(holding, work.data["address"])
+    def _change(self, work: Work[Any]) -> list[PortRecord]:
+        raise NotImplementedError
 
-    def give_up(self, work: Work, error: str) -> None:
+    def give_up(self, work: Work[Any], error: str) -> None:
         """The server has what it had."""
         self._end(work)
         work.fail(error)
 
-    def _end(self, work: Work) -> None:
-        server_id, operation_id = work.server["id"], work.operation.id
+    def _end(self, work: Work[Any]) -> None:
+        server_id, operation_id = work.server.id, work.operation.id
         work.writes.append(partial(interfaces.rest, server_id=server_id, operation_id=operation_id))
+
+
+class AddAddressState(msgspec.Struct):
+    network: str
+
+
+class AddAddress(Readdress):
+    name = interfaces.ADD_ADDRESS
+    state = AddAddressState
+
+    def _change(self, work: Work[AddAddressState]) -> list[PortRecord]:
+        return self._tools.network.add_address(server_ports.holding(work), work.state.network)
+
+
+class RemoveAddressState(msgspec.Struct):
+    address: str
+
+
+class RemoveAddress(Readdress):
+    name = interfaces.REMOVE_ADDRESS
+    state = RemoveAddressState
+
+    def _change(self, work: Work[RemoveAddressState]) -> list[PortRecord]:
+        return self._tools.network.remove_address(server_ports.holding(work), work.state.address)

@@ -11,81 +11,88 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.conductor.agents import server_spec
-from moorage.conductor.agents.agents import Agents
-from moorage.conductor.engine.runner import Step
-from moorage.conductor.engine.work import Work
-from moorage.conductor.placing.fitness import Fitness
-from moorage.deciding.hosts import Hosts
+from moorage.conductor.engine.kind import Step
+from moorage.conductor.engine.work import Done, Failed, Silent, Work
+from moorage.conductor.operations.kind import OperationKind
 
 _EVENT = "compute_rebuild_instance"
 
 
-class Rebuild:
-    def __init__(self, agents: Agents, hosts: Hosts, fitness: Fitness) -> None:
-        self._agents = agents
-        self._hosts = hosts
-        self._fitness = fitness
+class RebuildState(msgspec.Struct):
+    new_image: bool
+    runs: bool
+    """Whether it shall run afterwards."""
+    before: dict[str, Any]
+    """Columns of the server as they were: until its host begins, it can be as it was."""
 
-    def steps(self) -> dict[str, Step]:
-        return {"begin": self.begin, "rebuild": self.rebuild, "rebuilt": self.rebuilt}
 
-    def begin(self, batch: Sequence[Work]) -> None:
+class Rebuild(OperationKind):
+    name = "rebuild"
+    state = RebuildState
+    steps = (
+        Step("begin", then=("rebuild",)),
+        Step("rebuild", then=("rebuilt",)),
+        Step("rebuilt", then=("rebuild",)),
+    )
+    notification = "rebuild"
+
+    def begin(self, batch: Sequence[Work[RebuildState]]) -> None:
         for work in batch:
-            objection = self._fitness.objection(work.server) if work.data["new_image"] else None
+            objection = self._tools.fitness.objection(work.server) if work.state.new_image else None
             if objection is not None:
                 self._leave_as_it_was(work, objection)
                 continue
             work.changes["task_state"] = TaskState.REBUILD_SPAWNING.value
             work.advance("rebuild")
 
-    def rebuild(self, batch: Sequence[Work]) -> None:
-        up = self._hosts.up()
+    def rebuild(self, batch: Sequence[Work[RebuildState]]) -> None:
+        up = self._tools.hosts.up()
         for work in batch:
-            if work.server["host"] not in up:
+            if work.server.host not in up:
                 self._leave_as_it_was(work, "the host of the server is down")
-        self._agents.ask(
-            [work for work in batch if work.server["host"] in up],
+        self._tools.agents.ask(
+            [work for work in batch if work.server.host in up],
             "rebuild",
             then="rebuilt",
-            payload=lambda work: {"spec": server_spec.of(work.server, power_on=work.data["runs"])},
+            payload=lambda work: {"spec": server_spec.of(work.server, power_on=work.state.runs)},
         )
 
-    def rebuilt(self, batch: Sequence[Work]) -> None:
-        for work in batch:
-            result = work.take_result()
-            if result is None:
-                if not self._agents.ask_again(work, "rebuild"):
+    def rebuilt(self, batch: Sequence[Work[RebuildState]]) -> None:
+        for work, answer in self._tools.agents.answers(batch, "rebuild"):
+            match answer:
+                case Done(facts):
+                    work.changes = {
+                        "vm_state": (VmState.ACTIVE if work.state.runs else VmState.STOPPED).value,
+                        "task_state": None,
+                        "power_state": facts["power_state"],
+                        "fault": None,
+                    }
+                    self._note(work)
+                    work.finish()
+                case Failed(error):
+                    self.give_up(work, error)
+                case Silent():
                     self.give_up(work, "the host did not answer")
-            elif result["ok"]:
-                work.changes = {
-                    "vm_state": (VmState.ACTIVE if work.data["runs"] else VmState.STOPPED).value,
-                    "task_state": None,
-                    "power_state": result["facts"]["power_state"],
-                    "fault": None,
-                }
-                self._note(work)
-                work.finish()
-            else:
-                self.give_up(work, result["error"])
 
-    def give_up(self, work: Work, error: str) -> None:
+    def give_up(self, work: Work[RebuildState], error: str) -> None:
         """What is on its disk now is not known."""
         work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
         self._note(work, error)
         work.fail(error)
 
-    def _leave_as_it_was(self, work: Work, error: str) -> None:
+    def _leave_as_it_was(self, work: Work[RebuildState], error: str) -> None:
         """Nothing was done to the server yet, so it has what it had."""
-        before: dict[str, Any] = work.data["before"]
-        work.changes = {**before, "task_state": None, "fault": fault(error)}
+        work.changes = {**work.state.before, "task_state": None, "fault": fault(error)}
         self._note(work, error)
         work.fail(error)
 
-    def _note(self, work: Work, error: str | None = None) -> None:
-        event = Event(work.operation.action_id, _EVENT, work.server["host"], error)
+    def _note(self, work: Work[RebuildState], error: str | None = None) -> None:
+        event = Event(work.operation.action_id, _EVENT, work.server.host, error)
         work.write_together(actions.add_events, event)

@@ -16,42 +16,55 @@ from moorage.compute.moves.migrations import Status
 from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.servers.states import PowerNumber, VmState
+from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving
+from moorage.conductor.placing.placed import MoveState, Placed
 
 
-class RevertResize(Moving):
+class RevertResize(Moving[MoveState]):
     """As going back in mid-move, only that it is what was asked for."""
 
-    def begin(self, batch: Sequence[Work]) -> None:
+    name = "revert_resize"
+    steps = (
+        Step("begin", then=("clean",)),
+        Step("clean", then=("cleaned", "retreat")),
+        Step("cleaned", then=("clean", "retreat")),
+        Step("retreat", then=("restore",)),
+        Step("restore", then=("restored",)),
+        Step("restored", then=("restore",)),
+    )
+    notification = "resize_revert"
+
+    def begin(self, batch: Sequence[Work[MoveState]]) -> None:
         """Nothing is destroyed before it is certain that the source is there to go on."""
-        sources = {Move.of(work.data).source.node_uuid for work in batch}
+        sources = {work.state.move.source.node_uuid for work in batch}
         states = self._tools.hosts.states(sources)
         for work in batch:
-            state = states.get(Move.of(work.data).source.node_uuid)
+            state = states.get(work.state.move.source.node_uuid)
             if state is None or not state.up:
                 self.give_up(work, "the host that it came from is down")
                 continue
-            work.data["move"]["source"]["zone"] = state.zone
-            work.data["placed"] = {
-                "host": work.server["host"],
-                "node": work.server["node"],
-                "node_uuid": work.server["node_uuid"],
-                "zone": work.server["availability_zone"],
-                "cell": state.cell,
-            }
-            work.data["last_error"] = ""
+            work.state.move = work.state.move.from_zone(state.zone)
+            work.state.placed = Placed(
+                work.server.host or "",
+                work.server.node or "",
+                work.server.node_uuid or "",
+                work.server.availability_zone,
+                state.cell,
+            )
+            work.state.last_error = ""
             work.advance("clean")
 
-    def not_cleaned(self, work: Work, error: str) -> None:
+    def not_cleaned(self, work: Work[MoveState], error: str) -> None:
         """It may still run there, so it must not be started where it came from."""
         self.give_up(work, f"its host could not remove it: {error}")
 
-    def stopped_at_source(self, work: Work) -> bool:
+    def stopped_at_source(self, work: Work[MoveState]) -> bool:
         return True
 
-    def over(self, work: Work) -> None:
-        move = Move.of(work.data)
+    def over(self, work: Work[MoveState]) -> None:
+        move = work.state.move
         power = PowerNumber.RUNNING if move.old_state == VmState.ACTIVE else PowerNumber.SHUT_DOWN
         work.changes |= {
             **move.source.as_columns(),
@@ -63,16 +76,16 @@ class RevertResize(Moving):
         }
         self.record(work, Status.REVERTED)
         self.note(work, "compute_finish_revert_resize", host=move.source.host)
-        work.writes.append(partial(_settle_quota, work.server["project_id"], move))
+        work.writes.append(partial(_settle_quota, work.server.project_id, move))
         work.finish()
 
-    def give_up(self, work: Work, error: str) -> None:
+    def give_up(self, work: Work[MoveState], error: str) -> None:
         """Before anything was destroyed it can be asked again; later an administrator has to look."""
         if work.operation.step in ("begin", "cleaned"):
             work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
-            work.writes = [partial(_free_quota, work.server["project_id"], Move.of(work.data))]
+            work.writes = [partial(_free_quota, work.server.project_id, work.state.move)]
             self.record(work, Status.FINISHED)
-            self.note(work, "compute_revert_resize", error, host=work.server["host"])
+            self.note(work, "compute_revert_resize", error, host=work.server.host)
             work.fail(error)
         else:
             super().give_up(work, error)

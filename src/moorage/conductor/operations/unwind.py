@@ -11,46 +11,57 @@ from collections.abc import Sequence
 from functools import partial
 
 from moorage.compute.moves.migrations import Status
-from moorage.compute.moves.move import Move
+from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving, return_quota, stay_in_group
+from moorage.conductor.placing.placed import MoveState
 from moorage.ledger import ledger
 
 _LOOK_AGAIN_SECONDS = 0.5
 
 
-class Unwind(Moving):
-    def begin(self, batch: Sequence[Work]) -> None:
+class Unwind(Moving[MoveState]):
+    name = "unwind"
+    steps = (
+        Step("begin", then=("clean", "retreat")),
+        Step("clean", then=("cleaned", "retreat")),
+        Step("cleaned", then=("clean", "retreat")),
+        Step("retreat", then=("restore",)),
+        Step("restore", then=("restored",)),
+        Step("restored", then=("restore",)),
+    )
+
+    def begin(self, batch: Sequence[Work[MoveState]]) -> None:
         """Whoever was at the move may still have something under way."""
         with self._tools.database.read() as connection:
-            busy = ledger.under_way(connection, [work.server["id"] for work in batch])
+            busy = ledger.under_way(connection, [work.server.id for work in batch])
         for work in batch:
-            if work.server["id"] in busy:
+            if work.server.id in busy:
                 work.wait("begin", _LOOK_AGAIN_SECONDS)
             else:
-                work.advance("clean" if work.data.get("placed") else "retreat")
+                work.advance("clean" if work.state.placed else "retreat")
 
-    def retreat(self, batch: Sequence[Work]) -> None:
-        states = self._tools.hosts.states({work.server["node_uuid"] for work in batch})
+    def retreat(self, batch: Sequence[Work[MoveState]]) -> None:
+        states = self._tools.hosts.states({work.server.on_node for work in batch})
         for work in filter(Work.holds, batch):
-            move = Move.of(work.data)
-            if work.server["host"] == move.source.host:
+            move = work.state.move
+            if work.server.host == move.source.host:
                 if not self._tools.both_ends.give_back(work, move.migration_uuid):
                     continue
             else:
                 self._tools.both_ends.let_go(move.migration_uuid)
-            state = states.get(work.server["node_uuid"])
+            state = states.get(work.server.on_node)
             if state is not None:
                 self.bind_to(work, state.host, state.cell)
-            work.writes.append(partial(stay_in_group, work.server["id"], work.server["node_uuid"]))
+            work.writes.append(partial(stay_in_group, work.server.id, work.server.on_node))
             work.advance_to_task("restore")
 
-    def stopped_at_source(self, work: Work) -> bool:
-        return bool(work.server["host"] == Move.of(work.data).source.host)
+    def stopped_at_source(self, work: Work[MoveState]) -> bool:
+        return work.server.host == work.state.move.source.host
 
-    def over(self, work: Work) -> None:
-        move = Move.of(work.data)
+    def over(self, work: Work[MoveState]) -> None:
+        move = work.state.move
         self.record(work, Status.ERROR)
-        work.writes.append(partial(return_quota, work.server["project_id"], move))
+        work.writes.append(partial(return_quota, work.server.project_id, move))
         work.changes |= {"task_state": None}
         work.finish()

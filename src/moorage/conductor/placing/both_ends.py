@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from moorage.compute.servers.server import Server
 from moorage.conductor.engine.work import Work
+from moorage.deciding.subject import Subject
 from moorage.placement.client.contract import ConsumerClaim, PlacementClient, PlacementRefusedError
 
+Consumer = Server | Subject
 Allocations = Mapping[str, Mapping[str, int]]
 _MIGRATION = "MIGRATION"
 
@@ -23,7 +26,7 @@ class BothEnds:
 
     def take(
         self,
-        server: Mapping[str, Any],
+        server: Consumer,
         migration_uuid: str,
         wanted: Allocations,
         held: Allocations,
@@ -33,12 +36,12 @@ class BothEnds:
 
         `held` and `generation` are what the server was seen to have at its source.
         """
-        claims = [_claim(server, server["uuid"], wanted, generation)]
+        claims = [_claim(server, server.uuid, wanted, generation)]
         if held:
             claims.append(_claim(server, migration_uuid, held, None, _MIGRATION))
         return self._placement.claim_together(claims)
 
-    def give_back(self, work: Work, migration_uuid: str) -> bool:
+    def give_back(self, work: Work[Any], migration_uuid: str) -> bool:
         """The server stays where it was; nothing happens if the migration holds nothing.
 
         False if somebody else may have the say by now. Only who has it after the look may act on what was
@@ -46,14 +49,14 @@ class BothEnds:
         """
         server = work.server
         held, generation = self._placement.allocations(migration_uuid)
-        _, of_server = self._placement.allocations(server["uuid"]) if held else ({}, None)
+        _, of_server = self._placement.allocations(server.uuid) if held else ({}, None)
         if not work.holds():
             return False
         if held:
             refusal = self._placement.claim_together(
                 [
                     _claim(server, migration_uuid, {}, generation, _MIGRATION),
-                    _claim(server, server["uuid"], held, of_server),
+                    _claim(server, server.uuid, held, of_server),
                 ]
             )
             if refusal is not None:
@@ -66,7 +69,7 @@ class BothEnds:
 
 
 def _claim(
-    server: Mapping[str, Any],
+    server: Consumer,
     consumer_uuid: str,
     allocations: Allocations,
     generation: int | None,
@@ -75,8 +78,8 @@ def _claim(
     return ConsumerClaim(
         consumer_uuid=consumer_uuid,
         allocations={uuid: dict(amounts) for uuid, amounts in allocations.items()},
-        project_id=server["project_id"],
-        user_id=server["user_id"],
+        project_id=server.project_id,
+        user_id=server.user_id,
         consumer_type=consumer_type,
         consumer_generation=generation,
     )

@@ -7,10 +7,10 @@ Placement is asked about providers, never for candidates, which a full host is n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.servers.server import Server
 from moorage.deciding.hosts import Hosts
 from moorage.placement.client.contract import PlacementClient, PlacementRefusedError
 from moorage.scheduler.errors import SchedulingError
@@ -31,18 +31,18 @@ class Fitness:
         self._placement = placement
         self._settings = settings
 
-    def objection(self, server: Mapping[str, Any]) -> str | None:
+    def objection(self, server: Server) -> str | None:
         """What speaks against the server's image on its node: a sentence, or None."""
         try:
-            found = next(self._objections(self._request(server), server["node_uuid"]), None)
+            found = next(self._objections(self._request(server), server.on_node), None)
         except (SchedulingError, PlacementRefusedError) as error:
             return f"{NO_VALID_HOST}: {error}"
         return None if found is None else f"{NO_VALID_HOST}: {found}."
 
-    def _request(self, server: Mapping[str, Any]) -> Request:
-        properties = (server["request"].get("image") or {}).get("properties") or {}
+    def _request(self, server: Server) -> Request:
+        properties = (server.request.get("image") or {}).get("properties") or {}
         return prefilters.narrow(
-            from_flavor(server["uuid"], server["flavor"], properties),
+            from_flavor(server.uuid, server.flavor, properties),
             (
                 ImageTraits(properties),
                 *self._settings.image_isolation(self._aggregates.facts(), properties),

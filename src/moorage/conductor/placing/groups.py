@@ -13,15 +13,16 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.conductor.engine.work import Work
+from moorage.conductor.placing.placed import Placing
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import server_group_members, server_groups
 from moorage.scheduler.server_group import GroupPolicy
 
 
-def refused(database: Database, batch: Sequence[Work]) -> set[int]:
+def refused(database: Database, batch: Sequence[Work[Placing]]) -> set[int]:
     """The operations whose servers their groups will not have where they were placed."""
-    members = [work for work in batch if work.server["request"].get("group")]
+    members = [work for work in batch if work.server.request.get("group")]
     if not members:
         return set()
     return database.transact(lambda connection: _agree(connection, members))
@@ -39,26 +40,26 @@ def stay(connection: Connection, server_id: int, node_uuid: str) -> None:
     connection.execute(sa.update(server_group_members).where(mine).values(node_uuid=node_uuid))
 
 
-def _agree(connection: Connection, works: Sequence[Work]) -> set[int]:
-    uuids = {work.server["request"]["group"] for work in works}
+def _agree(connection: Connection, works: Sequence[Work[Placing]]) -> set[int]:
+    uuids = {work.server.request["group"] for work in works}
     query = sa.select(server_groups).where(among(connection, server_groups.c.uuid, uuids))
     groups = {
         row.uuid: row for row in connection.execute(query.order_by(server_groups.c.id).with_for_update())
     }
     broken = set()
     for work in works:
-        group = groups.get(work.server["request"]["group"])
+        group = groups.get(work.server.request["group"])
         if group is None:
             continue
-        node_uuid = work.data["placed"]["node_uuid"]
-        if not _allowed(_others(connection, group.id, work.server["id"]), group, node_uuid):
+        node_uuid = work.state.place.node_uuid
+        if not _allowed(_others(connection, group.id, work.server.id), group, node_uuid):
             broken.add(work.operation.id)
             continue
         connection.execute(
             sa.update(server_group_members)
             .where(
                 server_group_members.c.group_id == group.id,
-                server_group_members.c.server_id == work.server["id"],
+                server_group_members.c.server_id == work.server.id,
             )
             .values(node_uuid=node_uuid)
         )

@@ -15,12 +15,13 @@ import sqlalchemy as sa
 from prometheus_client import Counter, Histogram
 from sqlalchemy.engine import Connection
 
-from moorage.compute.moves.move import Move
 from moorage.conductor.engine.work import Work
 from moorage.conductor.placing.both_ends import BothEnds
+from moorage.conductor.placing.placed import MoveState, Placed, Placing
 from moorage.db.tables.compute import traces
 from moorage.deciding.decider import Decider, Leaving, NoHost, Pass, Seat
 from moorage.deciding.hosts import Hosts
+from moorage.deciding.subject import Subject
 from moorage.ledger.leases import Lease
 from moorage.placement.client.contract import ConsumerClaim, PlacementClient, PlacementRefusedError
 from moorage.scheduler.board import Board
@@ -37,14 +38,6 @@ DECISION_SECONDS = Histogram(
 
 _MOST_ROUNDS = 5
 """In each round somebody gets what all of them wanted, so few are left for the last."""
-
-_DROPPED = "dropped"
-"""The highest generation at which a claim of this server was dropped, for want of room for another one."""
-FAILED_HOSTS = "failed_hosts"
-"""Hosts that could not bind the ports of this server: it is not about their nodes."""
-BINDS_PORTS = "binds_ports"
-Placed = dict[str, Any]
-"""Where a server goes: host, node, node_uuid, zone, cell, and which providers serve it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +62,11 @@ class Placer:
     def hosts_up(self) -> set[str]:
         return self._hosts.up()
 
-    def release(self, batch: Sequence[Work]) -> None:
+    def release(self, batch: Sequence[Work[Any]]) -> None:
         """Drop the claims of servers that will not run where they were to."""
         self._placement.release([work.operation.server_uuid for work in batch])
 
-    def place(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
+    def place(self, batch: Sequence[Work[Placing]]) -> list[Placed | NoHost | Disputed]:
         """For each server where it goes, claimed; or why it goes nowhere.
 
         A claim that it has from before is replaced by the new one, never dropped first: see decision 19.
@@ -85,16 +78,16 @@ class Placer:
                     _, seat.generation = self._placement.allocations(work.operation.server_uuid)
             return self._place(batch, seats)
 
-    def place_moves(self, batch: Sequence[Work]) -> list[Placed | NoHost | Disputed]:
+    def place_moves(self, batch: Sequence[Work[MoveState]]) -> list[Placed | NoHost | Disputed]:
         """As `place`, for servers that are on a host: their claims there go to their migrations."""
         with SECONDS.time():
             return self._place(batch, self._moving_seats(batch))
 
-    def _moving_seats(self, batch: Sequence[Work]) -> list[Seat]:
-        sources = self._hosts.states({Move.of(work.data).source.node_uuid for work in batch})
+    def _moving_seats(self, batch: Sequence[Work[MoveState]]) -> list[Seat]:
+        sources = self._hosts.states({work.state.move.source.node_uuid for work in batch})
         seats = []
         for work in batch:
-            move = Move.of(work.data)
+            move = work.state.move
             source = sources.get(move.source.node_uuid)
             leaving = Leaving(
                 move.source.host,
@@ -102,13 +95,13 @@ class Placer:
                 None if source is None else source.cell,
                 move.migration_uuid,
             )
-            seat = Seat.of_move(work.server, leaving, move.flavor, move.target, _tried(work))
-            seat.failed_hosts = _failed_hosts(work)
+            seat = Seat.of_move(Subject.of(work.server), leaving, move.flavor, move.target, _tried(work))
+            seat.failed_hosts = frozenset(work.state.failed_hosts)
             seat.held, seat.generation = self._placement.allocations(work.operation.server_uuid)
             seats.append(seat)
         return seats
 
-    def _place(self, batch: Sequence[Work], seats: list[Seat]) -> list[Placed | NoHost | Disputed]:
+    def _place(self, batch: Sequence[Work[Placing]], seats: list[Seat]) -> list[Placed | NoHost | Disputed]:
         if not batch:
             return []
         lease = batch[0].lease  # all of a batch have the same
@@ -118,8 +111,8 @@ class Placer:
             seats[number] = self._without_claim(batch[number], seats[number])
         self._fill([seats[number] for number in in_own_way if not seats[number].disputed], lease)
         for work, seat in zip(batch, seats, strict=True):
-            if _DROPPED in work.data and seat.host is not None and seat.generation is None:
-                self._outgrow(seat, work.data[_DROPPED])
+            if work.state.dropped and seat.host is not None and seat.generation is None:
+                self._outgrow(seat, work.state.dropped)
         outcomes: list[Placed | NoHost | Disputed] = []
         for work, seat in zip(batch, seats, strict=True):
             if seat.disputed:
@@ -130,11 +123,11 @@ class Placer:
             outcomes.append(seat.refusal or _placed(seat))
         return outcomes
 
-    def _without_claim(self, work: Work, seat: Seat) -> Seat:
+    def _without_claim(self, work: Work[Placing], seat: Seat) -> Seat:
         """The claim that it has from before may be just what leaves no room for it."""
         again = _seat(work)
         again.disputed = not work.holds() or self._placement.claim([_claim_of(seat, {})]) != [None]
-        work.data[_DROPPED] = max(seat.generation or 0, work.data.get(_DROPPED, 0))
+        work.state.dropped = max(seat.generation or 0, work.state.dropped)
         return again
 
     def _outgrow(self, seat: Seat, dropped: int) -> None:
@@ -212,34 +205,34 @@ def _go_on(seat: Seat, refusal: PlacementRefusedError, board: Board) -> None:
 
 def _placed(seat: Seat) -> Placed:
     assert seat.host is not None
-    return {
-        "host": seat.host.host,
-        "node": seat.host.node,
-        "node_uuid": seat.host.node_uuid,
-        "zone": seat.host.zone,
-        "cell": seat.host.cell,
-        "mappings": seat.choices[0].mappings,
-        BINDS_PORTS: seat.host.binds_ports,
-    }
+    return Placed(
+        seat.host.host,
+        seat.host.node,
+        seat.host.node_uuid,
+        seat.host.zone,
+        seat.host.cell,
+        seat.choices[0].mappings,
+        seat.host.binds_ports,
+    )
 
 
-def _seat(work: Work) -> Seat:
+def _seat(work: Work[Placing]) -> Seat:
     """For a server that is on no host yet."""
-    full_cells = frozenset(work.data.get("full_cells", ()))
-    return Seat(work.server, _tried(work), full_cells=full_cells, failed_hosts=_failed_hosts(work))
+    return Seat(
+        Subject.of(work.server),
+        _tried(work),
+        full_cells=frozenset(work.state.full_cells),
+        failed_hosts=frozenset(work.state.failed_hosts),
+    )
 
 
-def _tried(work: Work) -> frozenset[str]:
-    return frozenset(work.data.get("tried_nodes", ()))
+def _tried(work: Work[Placing]) -> frozenset[str]:
+    return frozenset(work.state.tried_nodes)
 
 
-def _failed_hosts(work: Work) -> frozenset[str]:
-    return frozenset(work.data.get(FAILED_HOSTS, ()))
-
-
-def _may_hold(work: Work) -> bool:
+def _may_hold(work: Work[Placing]) -> bool:
     """Whether an earlier attempt, or somebody who came to no checkpoint, may have claimed for the server."""
-    return work.operation.resumed or work.operation.tries > 0 or "placed" in work.data
+    return work.operation.resumed or work.operation.tries > 0 or work.state.placed is not None
 
 
 def _boots_again(seat: Seat) -> bool:
@@ -249,17 +242,17 @@ def _boots_again(seat: Seat) -> bool:
 
 def _claim_of(seat: Seat, allocations: dict[str, dict[str, int]]) -> ConsumerClaim:
     return ConsumerClaim(
-        consumer_uuid=seat.server["uuid"],
+        consumer_uuid=seat.server.uuid,
         allocations=allocations,
-        project_id=seat.server["project_id"],
-        user_id=seat.server["user_id"],
+        project_id=seat.server.project_id,
+        user_id=seat.server.user_id,
         consumer_generation=seat.generation,
     )
 
 
-def _trace_row(work: Work, seat: Seat) -> dict[str, Any]:
+def _trace_row(work: Work[Placing], seat: Seat) -> dict[str, Any]:
     return {
-        "server_id": work.server["id"],
+        "server_id": work.server.id,
         "operation_id": work.operation.id,
         "attempt": work.operation.attempt,
         "trace": msgspec.to_builtins(seat.trace),

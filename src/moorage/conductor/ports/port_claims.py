@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from moorage.compute.servers.server import Server
 from moorage.conductor.engine.work import Work
 from moorage.deciding import port_needs
 from moorage.network.contract import PortRecord
@@ -38,51 +39,51 @@ class PortClaims:
     def __init__(self, placement: PlacementClient) -> None:
         self._placement = placement
 
-    def more(self, server: Mapping[str, Any], port: PortRecord) -> Change | None:
+    def more(self, server: Server, port: PortRecord) -> Change | None:
         """With what the port needs of the server's node; None if it hasn't got that."""
-        request = port_needs.added(Request(server["uuid"], ()), port.needs)
-        here = request.narrowed(lambda group: group.within(server["node_uuid"]))
+        request = port_needs.added(Request(server.uuid, ()), port.needs)
+        here = request.narrowed(lambda group: group.within(server.on_node))
         offers = self._placement.candidates(here.queries(1)[0]).allocation_requests
         if not offers:
             return None
-        held, _ = self._placement.allocations(server["uuid"])
+        held, _ = self._placement.allocations(server.uuid)
         after = {uuid: dict(amounts) for uuid, amounts in held.items()}
         for uuid, taken in offers[0].allocations.items():
             _add(after, uuid, taken["resources"])
         return Change(held, after, offers[0].mappings)
 
-    def less(self, server: Mapping[str, Any], port: PortRecord) -> Change:
+    def less(self, server: Server, port: PortRecord) -> Change:
         """Without what the port had where it is bound."""
-        held, _ = self._placement.allocations(server["uuid"])
+        held, _ = self._placement.allocations(server.uuid)
         after = {uuid: dict(amounts) for uuid, amounts in held.items()}
-        serving = port.served.get(server["host"], {})
+        serving = port.served.get(server.host or "", {})
         for group in port.needs.groups:
             if group.id in serving:
                 _add(after, serving[group.id], {name: -amount for name, amount in group.resources.items()})
         left = {uuid: {name: n for name, n in amounts.items() if n > 0} for uuid, amounts in after.items()}
         return Change(held, {uuid: amounts for uuid, amounts in left.items() if amounts})
 
-    def make_true(self, server: Mapping[str, Any], change: Change) -> bool:
+    def make_true(self, server: Server, change: Change) -> bool:
         """False if the server holds something else by now, or if there is no room any more."""
-        held, generation = self._placement.allocations(server["uuid"])
+        held, generation = self._placement.allocations(server.uuid)
         if held == change.after:
             return True
         if held != change.before:
             return False
         claim = ConsumerClaim(
-            server["uuid"],
+            server.uuid,
             change.after,
-            server["project_id"],
-            server["user_id"],
+            server.project_id,
+            server.user_id,
             consumer_generation=generation,
         )
         return self._placement.claim_together([claim]) is None
 
 
-def may_plan_again(work: Work) -> bool:
+def may_plan_again(work: Work[Any]) -> bool:
     """What was planned could not be made true; somebody else changes the claim, too, but not for ever."""
-    work.data["plans"] = work.data.get("plans", 0) + 1
-    return bool(work.data["plans"] < _MOST_PLANS)
+    work.state.plans += 1
+    return bool(work.state.plans < _MOST_PLANS)
 
 
 def _add(allocations: Allocations, uuid: str, amounts: Mapping[str, int]) -> None:

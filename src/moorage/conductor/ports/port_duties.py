@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
+from typing import Generic, TypeVar
 
 import sqlalchemy as sa
 
@@ -21,18 +22,16 @@ from moorage.bus.versions import AgentVersion
 from moorage.compute.hosts import liveness
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.conductor.engine.work import Work
+from moorage.conductor.placing.placed import Placing
 from moorage.conductor.ports import server_ports
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import services
-from moorage.network import delegation
-from moorage.network.contract import Network, Order, Reach
+from moorage.network.contract import Network, Reach
 from moorage.network.delegation import Delegated
 
 LOG = logging.getLogger(__name__)
 
-LATE = "late_ports"
-"""In an operation's data: no conductor made its ports before scheduling."""
 NETWORK_FACT = "network"
 """In what an agent says of itself: whether it has credentials for the network."""
 
@@ -50,14 +49,26 @@ class Division(Enum):
         return self is not Division.AGENTS_DO_BOTH
 
 
+class PortDuty(Placing, kw_only=True, omit_defaults=True):
+    """What an operation remembers of who makes and binds its ports."""
+
+    late_ports: bool = False
+    """No conductor made them before scheduling."""
+    delegated_ports: Delegated | None = None
+    """What is left to the agent."""
+
+
+D = TypeVar("D", bound=PortDuty)
+
+
 @dataclass
-class Split:
+class Split(Generic[D]):
     """Servers whose ports are about to be bound."""
 
-    here: list[Work] = field(default_factory=list)
-    there: list[Work] = field(default_factory=list)
+    here: list[Work[D]] = field(default_factory=list)
+    there: list[Work[D]] = field(default_factory=list)
     """By the agents."""
-    nowhere: list[Work] = field(default_factory=list)
+    nowhere: list[Work[D]] = field(default_factory=list)
     """Neither we nor their agents have credentials."""
 
 
@@ -95,17 +106,17 @@ class PortDuties:
                 return division, f"first, {len(old)} agents have to be upgraded, that of {old[0]} among them"
         return Division.CONDUCTORS_DO_BOTH, ""
 
-    def split(self, batch: Sequence[Work]) -> Split:
+    def split(self, batch: Sequence[Work[D]]) -> Split[D]:
         """Of servers that have just found a host: for whom we go on, and for whom their agents do."""
-        found = Split()
+        found = Split[D]()
         agents_bind = self.division() is not Division.CONDUCTORS_DO_BOTH
-        willing = [work for work in batch if agents_bind or work.data.get(LATE)]
-        able = self.networked([_host(work) for work in willing]) if willing else set()
+        willing = [work for work in batch if agents_bind or work.state.late_ports]
+        able = self.networked([work.state.place.host for work in willing]) if willing else set()
         for work in batch:
-            wants_none = work.server["request"].get("networks") == "none"
-            if wants_none or not (agents_bind or work.data.get(LATE)):
+            wants_none = work.server.request.get("networks") == "none"
+            if wants_none or not (agents_bind or work.state.late_ports):
                 found.here.append(work)
-            elif _host(work) in able:
+            elif work.state.place.host in able:
                 found.there.append(work)
             elif self._network.reach is Reach.AGENTS:
                 found.nowhere.append(work)
@@ -113,14 +124,14 @@ class PortDuties:
                 found.here.append(work)
         return found
 
-    def delegate(self, work: Work) -> None:
+    def delegate(self, work: Work[PortDuty]) -> None:
         """Leave to the agent what is not done yet."""
-        placed = work.data["placed"]
-        order = Order.of(work.server) if work.data.get(LATE) else None
-        binding = server_ports.binding(work, placed["host"], placed["cell"])
+        placed = work.state.place
+        order = server_ports.order(work.server) if work.state.late_ports else None
+        binding = server_ports.binding(work, placed.host, placed.cell)
         blind = self._network.reach is Reach.AGENTS
         delegated = Delegated(binding, order, await_plug=blind and not binding.by_driver)
-        work.data[delegation.DELEGATED] = delegation.payload(delegated)
+        work.state.delegated_ports = delegated
 
     def networked(self, hosts: Collection[str] | None = None) -> set[str]:
         """Those of the hosts, or of all that live, whose agents have credentials."""
@@ -142,7 +153,3 @@ class PortDuties:
                 query.where(services.c.binary == AGENT_BINARY, liveness.is_up(self._down_after))
             )
             return dict(rows.all())
-
-
-def _host(work: Work) -> str:
-    return str(work.data["placed"]["host"])

@@ -79,7 +79,7 @@ class Refreshing:
     def _refresh_some(self, server_uuids: Collection[str]) -> None:
         with self._database.read() as connection:
             rows = changed_ports.rows(connection, server_uuids)
-        holdings = [Holding.of(row) for row in rows]
+        holdings = [Holding.of(row["uuid"], row["request"]) for row in rows]
         for row, holding, ports in zip(rows, holdings, self._network.look(holdings), strict=True):
             if ports != holding.ports:
                 self._write(row, ports)

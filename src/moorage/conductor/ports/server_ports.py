@@ -6,29 +6,30 @@ from typing import Any
 
 import msgspec
 
+from moorage.compute.servers.server import Server
 from moorage.conductor.engine.work import Work
-from moorage.conductor.placing.placing import BINDS_PORTS
-from moorage.network.contract import Binding, Holding, PortRecord
+from moorage.conductor.placing.placed import Placed, Placing
+from moorage.network.contract import Binding, Holding, Order, PortRecord
 
 
-def of(work: Work) -> list[PortRecord]:
-    kept = work.changes.get("request", work.server["request"]).get("ports", [])
+def of(work: Work[Any]) -> list[PortRecord]:
+    kept = work.changes.get("request", work.server.request).get("ports", [])
     return [msgspec.convert(port, PortRecord) for port in kept]
 
 
-def keep(work: Work, ports: list[PortRecord]) -> None:
-    request = work.changes.get("request", work.server["request"])
+def keep(work: Work[Any], ports: list[PortRecord]) -> None:
+    request = work.changes.get("request", work.server.request)
     work.changes["request"] = {**request, "ports": msgspec.to_builtins(ports)}
 
 
-def bring(work: Work, port_id: str) -> None:
+def bring(work: Work[Any], port_id: str) -> None:
     """The user brings one more port, unless it is empty."""
-    request = work.changes.get("request", work.server["request"])
+    request = work.changes.get("request", work.server.request)
     if port_id and port_id not in request.get("brought", ()):
         work.changes["request"] = {**request, "brought": [*request.get("brought", ()), port_id]}
 
 
-def lose(work: Work, port_id: str) -> None:
+def lose(work: Work[Any], port_id: str) -> None:
     """The server has this one no more."""
     keep(work, [port for port in of(work) if port.id != port_id])
     request = work.changes["request"]
@@ -36,18 +37,37 @@ def lose(work: Work, port_id: str) -> None:
     work.changes["request"] = {**request, "brought": brought}
 
 
-def holding(work: Work) -> Holding:
+def holding(work: Work[Any]) -> Holding:
     """All that the server may have of the network."""
-    return Holding.of({**work.server, "request": work.changes.get("request", work.server["request"])})
+    return Holding.of(work.server.uuid, work.changes.get("request", work.server.request))
 
 
-def binding(work: Work, host: str, cell: str) -> Binding:
+def order(server: Server) -> Order:
+    """What a server that has no ports yet asks for."""
+    return Order(
+        server.uuid,
+        server.project_id,
+        server.name,
+        server.request.get("networks", "auto"),
+        server.request.get("security_group_ids", []),
+        server.requested_zone or "",
+        server.hostname,
+    )
+
+
+def binding(work: Work[Placing], host: str, cell: str) -> Binding:
     """The ports at a host; if that was just decided on, with who serves them there."""
-    placed = work.data.get("placed") or {}
-    chosen = placed if placed.get("host") == host else {}
-    zone, providers = chosen.get("zone") or "", chosen.get("mappings") or {}
-    by_driver = bool(chosen.get(BINDS_PORTS))
-    return Binding(work.server["uuid"], of(work), host, cell, zone, providers, by_driver)
+    placed = work.state.placed
+    if placed is None or placed.host != host:
+        return Binding(work.server.uuid, of(work), host, cell)
+    return Binding(
+        work.server.uuid, of(work), host, cell, placed.zone or "", placed.mappings, placed.binds_ports
+    )
+
+
+def binding_at(work: Work[Placing], placed: Placed) -> Binding:
+    """The ports at the place that was decided on."""
+    return binding(work, placed.host, placed.cell)
 
 
 def addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:

@@ -1,0 +1,42 @@
+"""A kind of operation, as the runner sees it, and what it declares of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+
+from moorage.conductor.engine.work import Work
+
+
+class Step(NamedTuple):
+    """One step, and those that may come after it; one that waits, or is tried again, follows itself."""
+
+    name: str
+    then: tuple[str, ...] = ()
+    """Empty: the operation ends here."""
+
+
+class Kind(Protocol):
+    @property
+    def name(self) -> str:
+        """By which the ledger knows it."""
+
+    @property
+    def state(self) -> type[msgspec.Struct]:
+        """What its operations remember from step to step."""
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """In order, the first one first."""
+
+    @property
+    def notification(self) -> str | None:
+        """What others hear of it as: `create` for `instance.create.start` and so on; None if nobody does."""
+
+    def run(self, step: str, batch: Sequence[Work[Any]]) -> None:
+        """Do a step for all of these, which may each be done twice."""
+
+    def give_up(self, work: Work[Any], error: str) -> None:
+        """A step has failed too often, for reasons of ours: leave a state that users can act on."""

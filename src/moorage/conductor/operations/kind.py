@@ -1,0 +1,34 @@
+"""What all kinds of operations have in common: each declares itself at the head of its class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from moorage.conductor.engine.kind import Step
+from moorage.conductor.engine.work import Work
+from moorage.conductor.operations.tools import Tools
+
+
+class Nothing(msgspec.Struct):
+    """The state of an operation that has nothing to remember."""
+
+
+class OperationKind:
+    """A step is a method of the same name, which takes a batch."""
+
+    name: ClassVar[str]
+    state: ClassVar[type[msgspec.Struct]] = Nothing
+    steps: ClassVar[tuple[Step, ...]]
+    notification: ClassVar[str | None] = None
+
+    def __init__(self, tools: Tools) -> None:
+        self._tools = tools
+
+    def run(self, step: str, batch: Sequence[Work[Any]]) -> None:
+        getattr(self, step)(batch)
+
+    def give_up(self, work: Work[Any], error: str) -> None:
+        raise NotImplementedError
