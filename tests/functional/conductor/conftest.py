@@ -12,6 +12,7 @@ from falcon import testing
 
 from moorage.cli import settings
 from moorage.cli.cloud import Cloud
+from moorage.conductor.engine.runner import UNDECLARED
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses, operations
@@ -123,6 +124,24 @@ class Yard:
         """How many nodes have their inventory in Placement."""
         with self.placement.picture() as (fleet, _):
             return sum(bool(fleet.inventory(slot)) for slot in fleet.slots())
+
+
+def _undeclared() -> dict[tuple[str, ...], float]:
+    return {
+        tuple(sample.labels.values()): sample.value
+        for metric in UNDECLARED.collect()
+        for sample in metric.samples
+        if sample.name.endswith("_total")
+    }
+
+
+@pytest.fixture(autouse=True)
+def declared_steps() -> Iterator[None]:
+    """Every kind of operation goes only where it declares that it goes: the graphs in the pages are true."""
+    before = _undeclared()
+    yield
+    astray = {step for step, count in _undeclared().items() if count != before.get(step, 0.0)}
+    assert {step for step in astray if step[0] != "count"} == set()
 
 
 @pytest.fixture

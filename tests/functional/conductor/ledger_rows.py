@@ -31,4 +31,4 @@ def enqueue(database: Database, server_id: int, kind: str = "build") -> int:
 
 
 def lease(database: Database, owner: str, seconds: float = 60) -> list[ledger.Operation]:
-    return database.transact(lambda connection: ledger.lease(connection, owner, 10, seconds))
+    return database.transact(lambda connection: ledger.lease(connection, owner, ["build"], 10, seconds))

@@ -33,14 +33,14 @@ class Waiting:
 
 
 def test_what_another_process_writes_is_found(database: Database) -> None:
-    place = Lookout(database)
+    place = Lookout(database, ["build"])
     waiting = Waiting(place, 1)
     enqueue(database, make_server(database))
     wait_until(lambda: not waiting.left, "the one who waits", PATIENCE)
 
 
 def test_one_word_wakes_one(database: Database) -> None:
-    place = Lookout(database)
+    place = Lookout(database, ["build"])
     waiting = Waiting(place, 3)
     place.tell()
     wait_until(lambda: waiting.left == 2, "one of them", PATIENCE)
@@ -51,7 +51,7 @@ def test_one_word_wakes_one(database: Database) -> None:
 
 
 def test_what_was_said_before_anybody_waited_counts(database: Database) -> None:
-    place = Lookout(database)
+    place = Lookout(database, ["build"])
     place.tell()
     waiting = Waiting(place, 2)
     wait_until(lambda: waiting.left == 1, "one of them", PATIENCE)

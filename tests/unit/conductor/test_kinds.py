@@ -1,0 +1,44 @@
+"""The register of operations: what each kind declares holds together, and is what the pages show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from moorage.conductor.operations import graphs
+from moorage.conductor.operations.kind import OperationKind
+from moorage.conductor.operations.register import KINDS
+from moorage.ledger.ledger import FIRST_STEP
+
+PAGE = Path(__file__).parents[3] / "docs" / "compute" / "operations.md"
+
+
+def test_no_two_kinds_have_one_name() -> None:
+    names = [kind.name for kind in KINDS]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_step_is_a_method_and_can_be_reached(kind: type[OperationKind]) -> None:
+    followers = {step.name: step.then for step in kind.steps}
+    assert next(iter(followers)) == FIRST_STEP
+    reached, ahead = set(), [FIRST_STEP]
+    while ahead:
+        step = ahead.pop()
+        if step not in reached:
+            reached.add(step)
+            ahead += followers[step]
+    assert reached == set(followers)
+    assert all(callable(getattr(kind, step)) for step in reached)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_kind_says_what_it_remembers(kind: type[OperationKind]) -> None:
+    assert issubclass(kind.state, msgspec.Struct)
+    assert kind.give_up is not OperationKind.give_up
+
+
+def test_the_page_is_what_the_kinds_declare() -> None:
+    assert PAGE.read_text() == graphs.page(), "`make graphs` draws it anew"
