@@ -13,8 +13,8 @@ from moorage.conductor.operations.register import KINDS
 _HEAD = """# Operations, step by step
 
 What each kind of [operation](ledger.md) goes through, as `make graphs` draws it from the code. A step whose
-line has no arrow is the last one; any step may end the operation early, and one that waits, or is tried again,
-follows itself.
+line has no arrow is the last one; any step may end the operation early, and one that waits, or is tried
+again, follows itself.
 """
 
 
