@@ -38,7 +38,7 @@ unit: $(VENV)/.test  ## the quick tests only
 	$(PYTEST) tests/unit $(ARGS)
 
 conformance: $(VENV)/.test reference lab  ## suites that others publish, and the differential tests
-	$(PYTEST) tests/conformance $(ARGS)
+	MOORAGE_EXAMPLES=1 $(PYTEST) tests/conformance tests/unit/placement $(ARGS)
 
 integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official client
 	$(PYTEST) tests/integration $(ARGS)

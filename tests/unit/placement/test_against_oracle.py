@@ -12,6 +12,7 @@ from moorage.placement.search import plan
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.request import Request
 from moorage.placement.search.result import Order, SearchOptions, SearchResult, Strategy
+from tests.support.examples import examples
 from tests.unit.placement.fleets import fleet_of, fleets
 from tests.unit.placement.oracle import Answer, Oracle
 from tests.unit.placement.requests import requests
@@ -43,7 +44,7 @@ def answers(fleet: Fleet, result: SearchResult) -> list[Answer]:
     ]
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(fleets(), requests(), EVERY_OPTION)
 def test_candidates_are_the_oracles(
     records: list[ProviderRecord], request: Request, options: SearchOptions
@@ -57,7 +58,7 @@ def test_candidates_are_the_oracles(
     assert not result.cut_short
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(fleets(), requests())
 def test_a_narrowed_view_gives_what_the_whole_fleet_gives(
     records: list[ProviderRecord], request: Request

@@ -12,6 +12,7 @@ from moorage.placement.fleet.record import ProviderRecord
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.capacity import how_many_fit
 from moorage.placement.search.request import GroupPolicy, Request, RequestGroup
+from tests.support.examples import examples
 from tests.unit.placement.fleets import AGGREGATES, CLASS_IDS, fleet_of, fleets, inventory, provider
 from tests.unit.placement.requests import requests
 
@@ -62,7 +63,7 @@ def test_groups_that_must_part_fill_separate_devices() -> None:
     assert how_many_fit(fleet, Request(groups, group_policy=GroupPolicy.ISOLATE)).total == 2
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(fleets(), requests())
 def test_an_exact_count_is_what_can_be_claimed_one_by_one(
     records: list[ProviderRecord], request: Request

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from moorage.placement.fleet.names import Names, UnknownClassError, UnknownTraitError
 from moorage.placement.fleet.record import ProviderRecord
 from moorage.placement.fleet.slotset import SlotSet
+from tests.support.examples import examples
 from tests.support.pictures import picture
 from tests.unit.placement.fleets import (
     AGGREGATES,
@@ -22,7 +23,7 @@ from tests.unit.placement.fleets import (
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(fleets(), fleets(), st.integers(0, 3), st.data())
 def test_any_change_leads_to_the_same_picture_as_a_fresh_load(
     before: list[ProviderRecord], after: list[ProviderRecord], newcomers: int, data: st.DataObject
@@ -67,7 +68,7 @@ def test_another_provider_with_the_same_number_is_taken_over_whole() -> None:
     assert fleet.slot_of_name(old.name) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(fleets(), st.data())
 def test_a_usage_update_is_the_same_as_the_changed_record(
     records: list[ProviderRecord], data: st.DataObject
@@ -161,7 +162,7 @@ def test_only_a_lost_or_changed_name_counts_as_a_rename() -> None:
     assert names.renames == 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3000)), max_size=60), st.booleans())
 def test_a_slot_set_is_a_set_whether_sparse_or_dense(steps: list[tuple[bool, int]], dense: bool) -> None:
     start = list(range(0, 2000, 3)) if dense else [5, 1]

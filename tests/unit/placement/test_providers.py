@@ -10,6 +10,7 @@ from moorage.placement.fleet.names import UnknownClassError, UnknownTraitError
 from moorage.placement.fleet.record import ProviderRecord
 from moorage.placement.search.providers import ProviderFilters, find_providers
 from moorage.placement.search.request import RequestGroup
+from tests.support.examples import examples
 from tests.unit.placement.fleets import fleet_of, fleets, provider, uuid
 from tests.unit.placement.oracle import Oracle
 from tests.unit.placement.requests import groups, rarely
@@ -25,7 +26,7 @@ def filters(draw: st.DrawFn) -> ProviderFilters:
     )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(fleets(), filters())
 def test_providers_are_those_that_meet_every_condition(
     records: list[ProviderRecord], asked: ProviderFilters

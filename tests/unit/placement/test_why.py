@@ -9,6 +9,7 @@ from moorage.placement.fleet.record import ProviderRecord
 from moorage.placement.search.checks import Kind
 from moorage.placement.search.request import GroupPolicy, Request, RequestGroup
 from moorage.placement.search.why import Condition, Count, Explanation, explain
+from tests.support.examples import examples
 from tests.unit.placement.fleets import AGGREGATES, fleet_of, fleets, inventory, provider, uuid
 from tests.unit.placement.oracle import Oracle
 from tests.unit.placement.requests import requests
@@ -103,7 +104,7 @@ def test_it_becomes_json() -> None:
     assert msgspec.json.decode(msgspec.json.encode(told), type=Explanation) == told
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(fleets(), requests())
 def test_what_is_left_is_what_has_candidates(records: list[ProviderRecord], request: Request) -> None:
     told = explain(fleet_of(records), request, misses=len(records))

@@ -33,6 +33,8 @@ class Placing(msgspec.Struct, kw_only=True, omit_defaults=True):
     tried_nodes: list[str] = []
     full_cells: list[str] = []
     """Where there was no address for it."""
+    failed_hosts: list[str] = []
+    """Hosts that could not bind its ports: it is not about their nodes."""
     attempts: list[AttemptRecord] = []
     """Those that came to nothing."""
     dropped: int = 0
