@@ -135,7 +135,7 @@ class PostgresqlReader:
         found = Changes()
         looked_at = {"next": self._next, "running": f"{{{self._running}}}"}
         rows = connection.execute(self._SINCE, looked_at).all()
-        unread = range(self._oldest_unread(), _upper(rows[0][0]))
+        unread = self._unread(rows[0][0])
         for _, provider_id, kind in rows:
             if kind == Kind.PRUNED:
                 found.lost |= provider_id in unread
@@ -144,13 +144,19 @@ class PostgresqlReader:
         self._keep(rows[0][0])
         return found
 
-    def _oldest_unread(self) -> int:
-        return min([self._next, *map(int, filter(None, self._running.split(",")))])
+    def _unread(self, snapshot: str) -> range:
+        """From the oldest transaction that may have become visible since; one that still runs has not."""
+        ended = _running(self._running) - _running(snapshot.split(":")[2])
+        return range(min({self._next, *ended}), _upper(snapshot))
 
     def _keep(self, snapshot: str) -> None:
         """In PostgreSQL's words: `xmin:xmax:running,running,…`."""
         self._running = snapshot.split(":")[2]
         self._next = _upper(snapshot)
+
+
+def _running(listed: str) -> set[int]:
+    return {int(xid) for xid in listed.split(",") if xid}
 
 
 def _upper(snapshot: str) -> int:

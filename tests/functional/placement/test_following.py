@@ -127,6 +127,22 @@ def test_what_commits_after_all_its_elders_were_pruned_is_not_lost(postgres_url:
     fleet.close()
 
 
+def test_a_forgotten_transaction_costs_no_fresh_load_a_pruning(postgres_url: str) -> None:
+    """It may be in any database of the server, and stay open for days."""
+    fleet = ChangingFleet(postgres_url, readers=1)
+    with fleet.database.write() as forgotten:
+        store.create(forgotten, UUIDS[0], NAMES[0], None)
+        fleet.create(UUIDS[1], NAMES[1], None)
+        fleet.compare(0)
+        before = loads()
+        for _ in range(3):
+            fleet.prune()
+            with fleet.readers[0].picture():
+                assert loads() == before
+    fleet.compare(0)
+    fleet.close()
+
+
 def test_a_feed_from_another_server_costs_no_fresh_load_a_question(postgres_url: str) -> None:
     """A dump that was put back there has numbers of transactions that are yet to come."""
     fleet = ChangingFleet(postgres_url, readers=1)
