@@ -161,6 +161,9 @@ def test_a_provider_goes_when_placement_is_back(remote: Site) -> None:
     service = service_of(remote, "h")
     remote.proxy.fail(HUNG_UP)
     assert remote.admin.delete(f"/os-services/{service['id']}").status == 204
+    assert remote.proxy.struck == 2, "it is not waited for once more for each node"
+    catch_up(remote)
+    assert sum(entry.tries for entry in entries(remote).values()) == 1
     remote.proxy.fail(None)
     assert len(remote.direct.aggregates([uuid_of("n"), uuid_of("m")])) == 2
     catch_up(remote)

@@ -20,6 +20,7 @@ from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
+from moorage.placement.client.contract import PlacementRefusedError, PlacementUnavailableError
 
 LOG = logging.getLogger(__name__)
 
@@ -145,13 +146,17 @@ def delete(service: ComputeService, call: Call) -> Reply:
 
 def _remove_providers(service: ComputeService, node_uuids: list[str]) -> dict[str, str]:
     """Those that stay for now, with the reason; conductors try again."""
-    staying = {}
-    for node_uuid in node_uuids:
+    staying: dict[str, str] = {}
+    for number, node_uuid in enumerate(node_uuids):
         try:
             service.placement.delete_provider(node_uuid)
-        except status_mirror.PROBLEMS as error:
+        except PlacementRefusedError as error:
             staying[node_uuid] = str(error)
-            LOG.warning("the provider of node %s stays, and is tried again: %s", node_uuid, error)
+        except PlacementUnavailableError as error:  # nobody waits for it once more for each of the others
+            staying |= dict.fromkeys(node_uuids[number:], str(error))
+            break
+    for node_uuid, reason in staying.items():
+        LOG.warning("the provider of node %s stays, and is tried again: %s", node_uuid, reason)
     return staying
 
 

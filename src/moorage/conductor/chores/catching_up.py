@@ -18,7 +18,7 @@ from moorage.conductor.chores import chores
 from moorage.core.periodic import Periodic
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes
-from moorage.placement.client.contract import PlacementClient
+from moorage.placement.client.contract import PlacementClient, PlacementUnavailableError
 
 LOG = logging.getLogger(__name__)
 OUTCOMES = Counter(
@@ -56,7 +56,8 @@ class CatchingUp:
         ):
             try:
                 for entry in self._due(_PORTION):
-                    self._try(entry)
+                    if not self._try(entry):
+                        break  # the others are due as before, and it is not asked for each of them in vain
             finally:
                 self._database.transact(lambda connection: chores.finish(connection, CHORE))
 
@@ -64,7 +65,8 @@ class CatchingUp:
         with self._database.read() as connection:
             return backlog.due(connection, most)
 
-    def _try(self, entry: Entry) -> None:
+    def _try(self, entry: Entry) -> bool:
+        """False if Placement does not answer."""
         try:
             if entry.kind is Kind.STATUS:
                 self._statuses.settle(entry.subject)
@@ -82,9 +84,10 @@ class CatchingUp:
                 pause.total_seconds(),
                 said,
             )
-            return
+            return not isinstance(error, PlacementUnavailableError)
         OUTCOMES.labels(entry.kind.value, "done").inc()
         self._database.transact(lambda connection: _end(connection, entry))
+        return True
 
     def _remove(self, uuid: str) -> None:
         """Unless some host has the node again: then the provider is that host's.
