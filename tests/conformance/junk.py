@@ -118,33 +118,33 @@ class Junk:
     headers: dict[str, str] = field(default_factory=dict)
 
 
-def _positions(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+def positions(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a JSON document, the whole included."""
     found = [at]
     if isinstance(value, dict):
         for key, item in value.items():
-            found += _positions(item, (*at, key))
+            found += positions(item, (*at, key))
     elif isinstance(value, list):
         for number, item in enumerate(value):
-            found += _positions(item, (*at, number))
+            found += positions(item, (*at, number))
     return found
 
 
-def _replaced(value: Any, at: tuple[Any, ...], by: Any) -> Any:
+def replaced(value: Any, at: tuple[Any, ...], by: Any) -> Any:
     if not at:
         return by
     copy = dict(value) if isinstance(value, dict) else list(value)
-    copy[at[0]] = _replaced(copy[at[0]], at[1:], by)
+    copy[at[0]] = replaced(copy[at[0]], at[1:], by)
     return copy
 
 
-def _renamed(value: Any, at: tuple[Any, ...], name: str) -> Any:
+def renamed(value: Any, at: tuple[Any, ...], name: str) -> Any:
     """The same document with one key called otherwise."""
     if not at or not isinstance(value, dict):
         return value
     if len(at) == 1:
         return {(name if key == at[0] else key): item for key, item in value.items()}
-    return {**value, at[0]: _renamed(value[at[0]], at[1:], name)}
+    return {**value, at[0]: renamed(value[at[0]], at[1:], name)}
 
 
 def seldom(one_in: int) -> st.SearchStrategy[bool]:
@@ -160,9 +160,9 @@ def bodies(draw: Draw, path: str) -> bytes:
     if body is None or draw(seldom(8)):
         body = draw(st.sampled_from(list(BODIES.values())))
     for _ in range(draw(st.sampled_from((1, 1, 1, 2, 0)))):
-        at = draw(st.sampled_from(_positions(body)))
+        at = draw(st.sampled_from(positions(body)))
         odd = draw(st.one_of(st.sampled_from(ODD_VALUES), st.text(max_size=20), st.integers()))
-        body = _renamed(body, at, str(odd)) if draw(seldom(4)) else _replaced(body, at, odd)
+        body = renamed(body, at, str(odd)) if draw(seldom(4)) else replaced(body, at, odd)
     return json.dumps(body).encode("utf-8", "surrogatepass")
 
 

@@ -115,7 +115,7 @@ def cloud_on(
     """All but conductors and agents: what a request writes stays as it was written."""
     settings = {"database.connection": url, "auth.strategy": "none", **(overrides or {})}
     conf = config.read(files, _AREAS, settings)
-    connected = engine.from_conf(conf)
+    connected = engine.for_service(conf)
     migrate.sync(connected)
     database = Database(connected)
     placement = PlacementService.from_conf(conf)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import os
 import signal
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import sqlalchemy as sa
 import typer
@@ -87,12 +88,13 @@ def serve(
         workers_kill_timeout=max(1, int(grace) - _SPARE_SECONDS),
         log_level=LogLevels.warning,
     )
-    Ending(grace, by_force=lambda: _kill_workers(server)).listen(handle=False)
+    Ending(grace, by_force=_kill_workers).listen(handle=False)
     server.serve()
 
 
-def _kill_workers(server: Any) -> None:
-    for worker in list(server.wrks):
+def _kill_workers() -> None:
+    """All of them: amid a reload there are some that Granian has forgotten."""
+    for worker in multiprocessing.active_children():
         worker.kill()
 
 

@@ -141,7 +141,7 @@ class Application(Generic[S]):
         if isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError | sa.exc.TimeoutError):
             LOG.error("the database did not serve %s %s: %s", request.method, request.path, error)
             late = "The database took too long to answer."
-            reason = late if _is_overdue(error) else "The database can't be reached."
+            reason = late if is_overdue(error) else "The database can't be reached."
             refusal = HttpError(503, reason, headers={"retry-after": "1"})
             self._refuse(request, response, refusal, params)
             return
@@ -186,7 +186,7 @@ class _Versioning:
                 response.append_header("vary", name)
 
 
-def _is_overdue(error: Exception) -> bool:
+def is_overdue(error: Exception) -> bool:
     """Whether a database, PostgreSQL or SQLite, gave up on a statement because it took too long."""
     orig = getattr(error, "orig", None)
     return (

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import bcrypt
-from keystonemiddleware import auth_token
+from keystonemiddleware import auth_token, opts
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
@@ -27,6 +27,8 @@ Wsgi = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 _IDENTITY_HEADERS = ("HTTP_X_USER_ID", "HTTP_X_TENANT_ID", "HTTP_X_PROJECT_ID", "HTTP_X_DOMAIN_ID")
 _BCRYPT = re.compile(r"\$2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}")
+_KEYSTONE_SECONDS = 30
+"""For an answer of Keystone's, unless the operator says otherwise; the library would wait for ever."""
 _TRUSTED_TOKENS = {"admin", "notused"}
 """`notused` is what keystoneauth's plug-in `none` sends."""
 
@@ -41,6 +43,9 @@ def middleware(
     if strategy == "basic":
         users = read_password_file(Path(conf.auth.basic_auth_file))
         return lambda inner: _Public(BasicAuth(inner, users, style), inner, public_paths)
+    for group, options in opts.list_auth_token_opts():
+        conf.register_opts(options, group=group)
+    conf.set_default("http_connect_timeout", _KEYSTONE_SECONDS, group="keystone_authtoken")
     return lambda inner: _Public(
         auth_token.AuthProtocol(inner, {"oslo_config_config": conf}), inner, public_paths
     )

@@ -11,6 +11,8 @@ from keystoneauth1 import adapter, noauth, session
 from moorage.core import config
 from moorage.db import engine, migrate
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
+from moorage.http.auth import Wsgi
+from moorage.placement import wsgi
 from moorage.placement.client.contract import PlacementClient
 from moorage.placement.client.http import HttpPlacement
 from moorage.placement.client.local import LocalPlacement
@@ -29,6 +31,18 @@ CLIENTS = (
     "session_to_reference_1_33",
     "session_to_reference_1_30",
 )
+
+
+@pytest.fixture(scope="module")
+def application(module_database_url: str) -> Iterator[Wsgi]:
+    """Our service, empty, on each of the databases."""
+    overrides = {"database.connection": module_database_url, "auth.strategy": "none"}
+    conf = config.read([], wsgi.OPTIONS, overrides)
+    migrate.sync(engine.from_conf(conf))
+    service = PlacementService.from_conf(conf)
+    service.start()
+    yield wsgi.build(conf, service)
+    service.stop()
 
 
 @pytest.fixture(params=CLIENTS)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from falcon.testing import Result, simulate_request
 
-from moorage.core import config
-from moorage.db import engine, migrate
 from moorage.http.auth import Wsgi
-from moorage.placement.service import PlacementService
-from moorage.placement.wsgi import OPTIONS, build
 
 NODE = "10000000-0000-4000-8000-000000000001"
 CONSUMER = "c0000000-0000-4000-8000-000000000001"
@@ -25,17 +20,6 @@ CLAIM = {
     "consumer_generation": None,
     "consumer_type": "INSTANCE",
 }
-
-
-@pytest.fixture(scope="module")
-def application(module_database_url: str) -> Iterator[Wsgi]:
-    overrides = {"database.connection": module_database_url, "auth.strategy": "none"}
-    conf = config.read([], OPTIONS, overrides)
-    migrate.sync(engine.from_conf(conf))
-    service = PlacementService.from_conf(conf)
-    service.start()
-    yield build(conf, service)
-    service.stop()
 
 
 def ask(application: Wsgi, method: str, path: str, body: Any = None, query: str = "") -> Result:

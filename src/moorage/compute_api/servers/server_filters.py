@@ -119,12 +119,12 @@ def page_bounds(query: Query, most: int) -> tuple[int, str | None]:
     return min(limit, most), marker
 
 
-def _known_at(version: Version) -> set[str]:
+def known_names(version: Version) -> set[str]:
     return set(_KNOWN).union(*(names for since, names in _KNOWN_SINCE if version >= since))
 
 
 def _require_known(query: Query, version: Version) -> None:
-    known = _known_at(version)
+    known = known_names(version)
     for name, value in query.pairs:
         if name not in known and version >= _STRICT_SINCE and not name.startswith("_"):
             raise ComputeError(f"Additional properties are not allowed ('{name}' was unexpected)")
@@ -156,7 +156,7 @@ def _no_pattern(name: str, value: str) -> ComputeError:
 
 def _permitted(call: Call) -> dict[str, str]:
     """The filters that count: one that is not known yet, or not for this caller, is as if not there."""
-    known = _known_at(call.version) - _PAGING
+    known = known_names(call.version) - _PAGING
     given = {name: text for name, text in call.query.last.items() if name in known or name.startswith("_")}
     if not call.allows(ALL_FILTERS, own_project(call)):
         open_now = {name for since, names in _OPEN if call.version >= since for name in names}

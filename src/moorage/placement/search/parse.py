@@ -17,6 +17,8 @@ _KEY = re.compile(r"^(resources|required|member_of|in_tree)([1-9][0-9]*)?$")
 _KEY_1_33 = re.compile(r"^(resources|required|member_of|in_tree)([a-zA-Z0-9_-]{1,64})?$")
 _MAX_AMOUNT = 2**63 - 1
 _NUMBER = re.compile(r"^[1-9][0-9]{0,17}$")
+_MOST_GROUPS = 256
+"""Of one request: what a server could sensibly need, and few enough that a search for them has an end."""
 
 UNDEFINED = "placement.undefined_code"
 BAD_VALUE = "placement.query.bad_value"
@@ -64,10 +66,10 @@ def provider_filters(pairs: Pairs, version: Version) -> ProviderFilters:
     last = dict(pairs)
     group = RequestGroup()
     if "member_of" in last:
-        required, forbidden_aggregates = _member_of(pairs, "", version)
+        required, forbidden_aggregates = _member_of(_values(pairs, "member_of"), "", version)
         group = replace(group, member_of=required, forbidden_aggregates=forbidden_aggregates)
     if "required" in last:
-        traits, forbidden = _traits(pairs, "", version)
+        traits, forbidden = _traits(_values(pairs, "required"), version)
         group = replace(group, required_traits=traits, forbidden_traits=forbidden)
     if "resources" in last:
         group = replace(group, resources=resources(last["resources"]))
@@ -123,25 +125,31 @@ def _values(pairs: Pairs, name: str) -> list[str]:
 
 
 def _groups(pairs: Pairs, version: Version) -> dict[str, RequestGroup]:
+    """Each parameter is read once, with all its values: a request may have thousands."""
     pattern = _KEY_1_33 if version >= (1, 33) else _KEY
-    groups: dict[str, RequestGroup] = {}
+    by_key: dict[str, list[str]] = {}
     for key, value in pairs:
+        by_key.setdefault(key, []).append(value)
+    groups: dict[str, RequestGroup] = {}
+    for key, values in by_key.items():
         match = pattern.match(key)
         if not match:
             continue
         kind, suffix = match[1], match[2] or ""
         group = groups.get(suffix, RequestGroup(suffix))
         if kind == "resources":
-            group = replace(group, resources=resources(value))
+            group = replace(group, resources=[resources(value) for value in values][-1])
         elif kind == "required":
-            traits, forbidden = _traits(pairs, suffix, version)
+            traits, forbidden = _traits(values, version)
             group = replace(group, required_traits=traits, forbidden_traits=forbidden)
         elif kind == "member_of":
-            required, forbidden = _member_of(pairs, suffix, version)
+            required, forbidden = _member_of(values, suffix, version)
             group = replace(group, member_of=required, forbidden_aggregates=forbidden)
         else:
-            group = replace(group, in_tree=_in_tree(value))
+            group = replace(group, in_tree=[_in_tree(value) for value in values][-1])
         groups[suffix] = group
+        if len(groups) > _MOST_GROUPS:
+            raise QueryError(f"A request may have {_MOST_GROUPS} request groups.", BAD_VALUE)
     return groups
 
 
@@ -155,12 +163,11 @@ def _in_tree(value: str) -> str:
     return uuid
 
 
-def _traits(pairs: Pairs, suffix: str, version: Version) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    values = _values(pairs, f"required{suffix}")
+def _traits(values: list[str], version: Version) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
     if version < (1, 39):
         values = values[-1:]  # repeating it had no meaning before
     required: list[frozenset[str]] = []
-    forbidden: frozenset[str] = frozenset()
+    forbidden: set[str] = set()
     for value in values:
         if value.startswith("in:"):
             required.append(_any_traits(value, version))
@@ -168,7 +175,7 @@ def _traits(pairs: Pairs, suffix: str, version: Version) -> tuple[tuple[frozense
             more, not_these = _plain_traits(value, forbidding=version >= (1, 22))
             required += [frozenset({name}) for name in more]
             forbidden |= not_these
-    return tuple(required), forbidden
+    return tuple(dict.fromkeys(required)), frozenset(forbidden)
 
 
 def _any_traits(value: str, version: Version) -> frozenset[str]:
@@ -222,13 +229,12 @@ def _root_traits(values: list[str]) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def _member_of(
-    pairs: Pairs, suffix: str, version: Version
+    values: list[str], suffix: str, version: Version
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    values = _values(pairs, f"member_of{suffix}")
     if version < (1, 24) and len(values) > 1:
         raise QueryError(f"Multiple member_of{suffix} parameters are not supported")
     required = []
-    forbidden: frozenset[str] = frozenset()
+    forbidden: set[str] = set()
     for value in values:
         negative = value.startswith("!")
         uuids = _aggregates(value)
@@ -240,7 +246,7 @@ def _member_of(
             )
         else:
             forbidden |= uuids
-    return tuple(required), forbidden
+    return tuple(dict.fromkeys(required)), frozenset(forbidden)
 
 
 def _aggregates(value: str) -> frozenset[str]:
