@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from moorage.compute.api.routes import ROUTES
-from moorage.compute.api.server_filters import known_names
 
+from moorage.compute_api.routes import ROUTES
+from moorage.compute_api.servers.server_filters import known_names
 from tests.conformance.junk import ODD_BYTES, ODD_PARTS, ODD_VALUES, positions, renamed, replaced, seldom
 from tests.conformance.seeds import SEED
 from tests.support.compute import Cloud
