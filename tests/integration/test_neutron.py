@@ -538,7 +538,7 @@ class RacingLink(NeutronLink):
 
     def _page(self, resource: str, query: Query, marker: str | None = None) -> Page[dict[str, Any]]:
         page = super()._page(resource, query, marker)
-        if page.entries and page.entries[-1]["id"] in self.doomed - self.gone:
+        if page.entries and page.entries[-1].get("id") in self.doomed - self.gone:
             self.gone |= {page.entries[-1]["id"]}
             self.delete(resource, page.entries[-1]["id"])
         return page
