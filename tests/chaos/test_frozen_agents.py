@@ -133,6 +133,7 @@ class Freeze:
                 self.delete(left)
             wait_until(lambda: victim not in self.site.cloud.hosts_up(), "it to count as down", 60)
             wait_until(partial(self.site.is_gone, left), "the delete", 120)
+            wait_until(lambda: self.wrong({filler}) == [], "the machine to be left", 120)
             self.site.wait_for_room()
             server = self.boot("next")
             self.site.wait(server, "ACTIVE", 120)
@@ -178,8 +179,12 @@ def schedules(chance: random.Random, calls: tuple[Fault, ...]) -> list[Fault]:
 def test_an_agent_that_freezes_in_a_call_does_no_harm_when_it_wakes_up(site: Site) -> None:
     print(f"CHAOS_SEED={SEED}")
     for call in schedules(random.Random(SEED), IN_BOOT + IN_DELETE):
-        print(f"frozen in {call}")
+        print(f"frozen in {named(call)}")
         Freeze(site, call).happen()
+
+
+def named(call: Fault) -> str:
+    return f"{call.method} {call.path} {call.body_has.decode()}"
 
 
 @pytest.mark.timeout(3600)
@@ -193,5 +198,5 @@ def test_neither_does_one_that_reserves_machines(site: Site) -> None:
     wait_until(lambda: set(site.owners()) == set(HOSTS), "the nodes to become pools", 90)
     site.wait_for_room()
     for call in schedules(random.Random(SEED), IN_BOOT + RESERVING + IN_DELETE):
-        print(f"frozen in {call}")
+        print(f"frozen in {named(call)}")
         Freeze(site, call).happen()

@@ -100,7 +100,8 @@ def test_no_call_does_harm_when_it_comes_late(metal: Nodes, postgres: Postgres, 
     assert len(calls) >= 12, calls
     schedules = [(call, moment) for call in calls for moment in MOMENTS]
     for call, moment in chance.sample(schedules, min(len(schedules), 2 * SCHEDULES)):
-        print(f"late: {call}, {moment}")
+        kind = f"change {call.after}" if call.changes_only else f"question {call.path}"
+        print(f"{mode}: {kind} comes late, {moment}")
         late = Lateness(metal, postgres, mode, node, call, moment)
         try:
             late.happen()
