@@ -19,6 +19,7 @@ from moorage.cli.ending import Ending, ignore_hangup
 from moorage.cli.errors import CommandError
 from moorage.core import private
 from moorage.db import engine, migrate
+from moorage.http.auth import Wsgi
 from moorage.http.server import HttpServer
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService
@@ -62,10 +63,10 @@ class Embedded:
         self._placement.start()
         client = LocalPlacement(self._placement)
         self._cloud = Cloud(self.conf, self._placement.database, client, plan.data, plan.hosts)
-        self._applications = {
-            plan.placement_port: (build(self.conf, self._placement), self.conf.placement),
-            plan.compute_port: (self._cloud.application(), self.conf.compute),
-        }
+        self._applications = (
+            (plan.placement_port, build(self.conf, self._placement), self.conf.placement),
+            (plan.compute_port, self._cloud.application(), self.conf.compute),
+        )
 
     @property
     def database(self) -> str:
@@ -76,7 +77,7 @@ class Embedded:
         """Serve until SIGTERM or SIGINT; `on_ready` is called once requests are answered."""
         ending = Ending(self.conf.process.grace_seconds)
         ending.listen()
-        servers = [self._listen(port) for port in self._applications]
+        servers = [self._listen(*served) for served in self._applications]
         self._cloud.start()
         for server in servers:
             server.start()
@@ -88,8 +89,7 @@ class Embedded:
         self._placement.stop()
         self._claimed.close()
 
-    def _listen(self, port: int) -> HttpServer:
-        application, options = self._applications[port]
+    def _listen(self, port: int, application: Wsgi, options: cfg.ConfigOpts.GroupAttr) -> HttpServer:
         try:
             return HttpServer(
                 self.plan.listen,

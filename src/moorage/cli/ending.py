@@ -27,6 +27,10 @@ def ignore_hangup() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
+def _nothing_to_read() -> None:
+    LOG.info("SIGHUP: there is nothing to read anew; a restart takes up a changed configuration")
+
+
 class Ending:
     """From its making on, SIGTERM and SIGINT end the process within `grace_seconds`, whatever it is at."""
 
@@ -48,12 +52,10 @@ class Ending:
         os.register_at_fork(after_in_child=lambda: signal.set_wakeup_fd(-1))
         threading.Thread(target=self._watch, name="signals", daemon=True).start()
 
-    def wait(self, on_hangup: Callable[[], None] | None = None) -> None:
+    def wait(self, on_hangup: Callable[[], None] = _nothing_to_read) -> None:
         """Until the process is asked to end."""
-        while self._signals.get() == signal.SIGHUP:
-            if on_hangup is None:
-                LOG.info("SIGHUP: there is nothing to read anew; a restart takes up a changed configuration")
-            else:
+        while (number := self._signals.get()) not in _LAST:
+            if number == signal.SIGHUP:
                 on_hangup()
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import resource
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -48,6 +49,7 @@ def up(
     Example: moorage up --data data --auth none
     """
     _stay_on_one_processor()
+    _allow_many_files()
     log.set_up("INFO" if verbose else "WARNING")  # the terminal is for the greeting, unless asked otherwise
     embedded = Embedded(
         Plan(
@@ -92,3 +94,10 @@ def _stay_on_one_processor() -> None:
     handing over, which the system does more cheaply where they are together."""
     if hasattr(os, "sched_setaffinity"):  # on Linux; for threads that begin later, too
         os.sched_setaffinity(0, {random.choice(sorted(os.sched_getaffinity(0)))})
+
+
+def _allow_many_files() -> None:
+    """Connections and the simulated hosts' journals are files, too; a shell allows 1024 unless asked."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65_536 if most == resource.RLIM_INFINITY else min(65_536, most)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
