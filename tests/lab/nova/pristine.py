@@ -44,7 +44,7 @@ def new_databases(server: Postgres, name: str) -> dict[str, str]:
     dumps = pristine_dumps()
     urls = {}
     for database, dump in ((f"{name}_api", "api"), (name, "cell"), (f"{name}_cell0", "cell")):
-        urls[database] = _driven(server.create_database(database))
+        urls[database] = _driven(server.create_kinder_database(database))
         _run(_program(server, "psql"), "-q", "-f", dumps / f"{dump}.sql", *_address(server, database))
     return {"api": urls[f"{name}_api"], "cell": urls[name]}
 
@@ -66,7 +66,7 @@ def pristine_dumps() -> Path:
 def _make(programs: Path, dumps: Path) -> None:
     with postgres.start(KIND) as server, tempfile.TemporaryDirectory() as directory:
         config = Path(directory) / "nova.conf"
-        api, cell = (_driven(server.create_database(name)) for name in ("api", "cell"))
+        api, cell = (_driven(server.create_kinder_database(name)) for name in ("api", "cell"))
         config.write_text(
             ini(
                 {
@@ -92,7 +92,7 @@ def _program(server: Postgres, name: str) -> Path:
 
 
 def _address(server: Postgres, database: str) -> tuple[str, ...]:
-    return ("-h", "127.0.0.1", "-p", str(server.port), "-U", postgres.ADMIN, "-d", database)
+    return ("-h", "127.0.0.1", "-p", str(server.port), "-U", postgres.ROLE, "-d", database)
 
 
 def _run(*command: str | Path) -> None:
