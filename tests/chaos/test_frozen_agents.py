@@ -151,12 +151,15 @@ class Freeze:
         wait_until(lambda: self.wrong(set()) == [], "all to be free", 90)
         self.site.wait_for_room()
 
+    def is_decided(self, server: str) -> bool:
+        return self.site.show(server)["status"] in ("ACTIVE", "ERROR")
+
     def boot_next(self) -> str:
-        """A machine that was just left may be offered before its host has seen that it is cleaned: then again."""
+        """A machine that was just left may be offered before its host has seen that it is cleaned."""
         for _ in range(_BOOTS):
             self.site.wait_for_room()
             server = self.boot("next")
-            wait_until(lambda: self.site.show(server)["status"] in ("ACTIVE", "ERROR"), "a decision", 120)  # noqa: B023
+            wait_until(partial(self.is_decided, server), "a decision", 120)
             found = self.site.show(server)
             if found["status"] == "ACTIVE":
                 return server
