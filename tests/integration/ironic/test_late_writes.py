@@ -258,12 +258,24 @@ def test_what_was_to_be_swept_and_has_another_server_is_left_alone(
     wait_until_free(metal, node)
 
 
-def test_a_deployment_of_an_earlier_attempt_is_not_taken_for_ones_own(metal: Nodes, node: str) -> None:
+def test_a_deployment_of_an_earlier_attempt_is_not_taken_for_ones_own(
+    metal: Nodes, node: str, postgres: Postgres
+) -> None:
+    """It is torn down; who asks again before the node is clean is sent elsewhere, and afterwards gets it."""
     driver, first = keeper("scheduler", port_of(metal)), spec(metal, "scheduler", node, "first")
+    second = rebuilt(first, "second", "1-2")
     driver.spawn(first)
-    with pytest.raises(DriverError, match="not available") as error:
-        driver.spawn(msgspec.structs.replace(first, work="1-2"))
-    assert error.value.retry_elsewhere
+
+    def spawned() -> bool:
+        try:
+            return driver.spawn(second) == RUNNING
+        except DriverError as error:
+            assert error.retry_elsewhere and "not available" in str(error)
+            return False
+
+    wait_until(spawned, "the second attempt's own deployment", 60)
+    assert secret_on(postgres, node) == "the secret of second"
+    driver.destroy(second.uuid, node)
     wait_until_free(metal, node)
 
 
