@@ -20,7 +20,7 @@ from moorage.db.tables.compute import services
 from moorage.network import probe as network_probe
 from moorage.placement.client.connect import is_configured
 from moorage.placement.client.dialect import TREE_SINCE, Version
-from moorage.placement.client.probe import Health, probe
+from moorage.placement.client.probe import PlacementHealth, probe
 
 CHECK_FAILED = 255
 """As oslo.upgradecheck leaves when it could not look, so that no result is mistaken for this."""
@@ -70,7 +70,7 @@ class Checks(upgradecheck.UpgradeCommands):
                 f"Placement speaks version {_dotted(found.version)}, this release needs "
                 f"{_dotted(TREE_SINCE)}: upgrade Placement first."
             )
-        if found.health is Health.READY:
+        if found.health is PlacementHealth.READY:
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
         if self._conf.placement.required:
             return _failure(f"{found.sentence}.")
@@ -79,12 +79,12 @@ class Checks(upgradecheck.UpgradeCommands):
     def network(self) -> upgradecheck.Result:
         """Conductors make and bind ports, so they need to get at the network service."""
         found = network_probe.probe(self._conf)
-        if found.health is network_probe.Health.READY:
+        if found.health is network_probe.NetworkHealth.READY:
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
-        senseless = found.health is network_probe.Health.MISCONFIGURED
+        senseless = found.health is network_probe.NetworkHealth.MISCONFIGURED
         if senseless or self._conf.network.required_on_conductor:
             return _failure(f"{found.sentence}.")
-        missing = found.health is network_probe.Health.MISSING
+        missing = found.health is network_probe.NetworkHealth.MISSING
         meanwhile = "agents make and bind ports" if missing else "boots wait"
         return upgradecheck.Result(
             upgradecheck.Code.WARNING,
