@@ -53,7 +53,7 @@ class ProxiedShape(MetalShape):
     """Each host has a line of its own to Ironic."""
 
     lines: dict[str, FaultyProxy] = field(default_factory=dict)
-    nodes: int = 2  # type: ignore[assignment]
+    nodes: int = 2
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -73,7 +73,13 @@ class Site:
         order(self._clouds_file, person.name, *command.split())
 
     def check_upgrade(self) -> subprocess.CompletedProcess[str]:
-        command = [PROGRAMS / "moorage-status", "--config-file", self.cloud.config, "upgrade", "check"]
+        command = [
+            str(PROGRAMS / "moorage-status"),
+            "--config-file",
+            str(self.cloud.config),
+            "upgrade",
+            "check",
+        ]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def conductors_up(self) -> set[str]:

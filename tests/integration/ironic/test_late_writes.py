@@ -6,7 +6,6 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 
 from moorage.drivers.contract import RUNNING, DriverError, NotOursError
@@ -265,15 +264,17 @@ def test_a_deployment_of_an_earlier_attempt_is_not_taken_for_ones_own(
     driver, first = keeper("scheduler", port_of(metal)), spec(metal, "scheduler", node, "first")
     second = rebuilt(first, "second", "1-2")
     driver.spawn(first)
+    refused: list[DriverError] = []
 
     def spawned() -> bool:
         try:
             return driver.spawn(second) == RUNNING
         except DriverError as error:
-            assert error.retry_elsewhere and "not available" in str(error)
+            refused.append(error)
             return False
 
     wait_until(spawned, "the second attempt's own deployment", 60)
+    assert all(error.retry_elsewhere and "not available" in str(error) for error in refused)
     assert secret_on(postgres, node) == "the secret of second"
     driver.destroy(second.uuid, node)
     wait_until_free(metal, node)
