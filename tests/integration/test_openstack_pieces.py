@@ -18,7 +18,7 @@ from tests.lab.keystone.service import Person
 from tests.lab.openstack import service as openstack_service
 from tests.lab.openstack.service import OpenStack
 from tests.lab.openstack.settings import credentials
-from tests.support import rabbitmq
+from tests.support import debian
 from tests.support.deployment import SHARED_FLAVOR, Deployment, Neighbours, Shape, running
 from tests.support.moorage import PROGRAMS
 from tests.support.processes import wait_until
@@ -98,7 +98,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             assert list(lab.connect(lab.moorage).network.networks()) == []
             with running(directory, SHAPE, RealNeighbours(lab)) as cloud:
                 yield Site(cloud, lab)
-    except rabbitmq.Unavailable as error:
+    except debian.Unavailable as error:
         pytest.skip(str(error))
 
 
