@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-MICROVERSION = (1, 39)
+from moorage.placement.microversions import Microversion
+
+MICROVERSION = Microversion.ANY_OF_TRAITS
 """What queries are written for."""
 
 

@@ -17,12 +17,13 @@ from moorage.placement.client.contract import (
     Written,
     ignore,
 )
-from moorage.placement.client.dialect import CONSUMER_TYPES_SINCE, FORBIDDEN_AGGREGATES_SINCE, Question
+from moorage.placement.client.dialect import Question
 from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, refusal
 from moorage.placement.client.membership_calls import MembershipCalls, together
 from moorage.placement.client.provider_calls import ProviderCalls
 from moorage.placement.client.telling import told
 from moorage.placement.client.transport import PatientTransport, Transport
+from moorage.placement.microversions import Microversion
 from moorage.placement.search.why import Explanation
 
 
@@ -107,7 +108,7 @@ class HttpPlacement:
             "user_id": claim.user_id,
             "consumer_generation": claim.consumer_generation,
         }
-        if self._link.version >= CONSUMER_TYPES_SINCE:
+        if self._link.version >= Microversion.CONSUMER_TYPES:
             body["consumer_type"] = claim.consumer_type
         return body
 
@@ -131,7 +132,7 @@ class HttpPlacement:
 
     def is_among(self, provider_uuid: str, member_of: Collection[str]) -> bool:
         itself = ("uuid", provider_uuid)
-        if self._link.version >= FORBIDDEN_AGGREGATES_SINCE:
+        if self._link.version >= Microversion.FORBIDDEN_AGGREGATES:
             return bool(self._providers_of([itself, *(("member_of", value) for value in member_of)]))
         inside = [("member_of", value) for value in member_of if not value.startswith("!")]
         outside = [("member_of", value[1:]) for value in member_of if value.startswith("!")]
