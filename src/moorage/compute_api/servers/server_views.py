@@ -180,7 +180,7 @@ class ServerView:
         return shown
 
     def _newer(self, server: Server, groups: Sequence[str] | None) -> Json:
-        """What microversions added, each under its number."""
+        """What later microversions added, oldest first."""
         shown: Json = {}
         if self._version >= Microversion.LOCKED_SHOWN:
             shown["locked"] = server.locked_by is not None

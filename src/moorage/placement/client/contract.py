@@ -30,6 +30,10 @@ class PlacementRefusedError(Exception):
         self.detail = detail
 
 
+class ConsumerChangedError(PlacementRefusedError):
+    """What a consumer holds is not any more what it was when the caller looked: somebody else is at it."""
+
+
 class ProviderSummary(msgspec.Struct):
     resources: dict[str, dict[str, int]]
     """capacity and used, by resource class."""

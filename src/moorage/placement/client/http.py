@@ -10,6 +10,7 @@ import msgspec
 from moorage.placement.client.chunks import in_chunks
 from moorage.placement.client.contract import (
     Candidates,
+    ConsumerChangedError,
     ConsumerClaim,
     PlacementRefusedError,
     ProviderAggregates,
@@ -18,11 +19,11 @@ from moorage.placement.client.contract import (
     ignore,
 )
 from moorage.placement.client.dialect import Question
-from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, refusal
+from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, is_concurrent_update, refusal
 from moorage.placement.client.membership_calls import MembershipCalls, together
 from moorage.placement.client.provider_calls import ProviderCalls
 from moorage.placement.client.telling import told
-from moorage.placement.client.transport import PatientTransport, Transport
+from moorage.placement.client.transport import Answer, PatientTransport, Transport
 from moorage.placement.microversions import Microversion
 from moorage.placement.search.why import Explanation
 
@@ -86,7 +87,7 @@ class HttpPlacement:
         if answer.status == 204:
             return [None] * len(claims)
         if len(claims) == 1:
-            return [None if doubtful and self._holds(claims[0]) else refusal(answer)]
+            return [None if doubtful and self._holds(claims[0]) else self._refusal(answer, claims)]
         middle = len(claims) // 2
         return [
             *self._claim(claims[:middle], doubtful=doubtful),
@@ -99,7 +100,14 @@ class HttpPlacement:
         )
         if answer.status == 204 or (answer.repeated and all(map(self._holds, claims))):
             return None
-        return refusal(answer)
+        return self._refusal(answer, claims)
+
+    def _refusal(self, answer: Answer, claims: Sequence[ConsumerClaim]) -> PlacementRefusedError:
+        """Placement has one code for all that changed meanwhile: a look tells whether it was a consumer."""
+        refused = refusal(answer)
+        if is_concurrent_update(answer) and any(map(self._has_changed, claims)):
+            return ConsumerChangedError(refused.status, refused.detail)
+        return refused
 
     def _body(self, claim: ConsumerClaim) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -114,6 +122,9 @@ class HttpPlacement:
 
     def _holds(self, claim: ConsumerClaim) -> bool:
         return self.allocations(claim.consumer_uuid)[0] == claim.allocations
+
+    def _has_changed(self, claim: ConsumerClaim) -> bool:
+        return self.allocations(claim.consumer_uuid)[1] != claim.consumer_generation
 
     def release(self, consumer_uuids: Sequence[str]) -> None:
         for uuid in dict.fromkeys(consumer_uuids):
