@@ -23,7 +23,7 @@ from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, is
 from moorage.placement.client.membership_calls import MembershipCalls, together
 from moorage.placement.client.provider_calls import ProviderCalls
 from moorage.placement.client.telling import told
-from moorage.placement.client.transport import Answer, PatientTransport, Transport
+from moorage.placement.client.transport import PatientTransport, Response, Transport
 from moorage.placement.microversions import Microversion
 from moorage.placement.search.why import Explanation
 
@@ -102,7 +102,7 @@ class HttpPlacement:
             return None
         return self._refusal(answer, claims)
 
-    def _refusal(self, answer: Answer, claims: Sequence[ConsumerClaim]) -> PlacementRefusedError:
+    def _refusal(self, answer: Response, claims: Sequence[ConsumerClaim]) -> PlacementRefusedError:
         """Placement has one code for all that changed meanwhile: a look tells whether it was a consumer."""
         refused = refusal(answer)
         if is_concurrent_update(answer) and any(map(self._has_changed, claims)):
