@@ -24,7 +24,7 @@ from moorage.placement.client.contract import ReportedProvider
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
 from moorage.placement.service import PlacementService
-from moorage.scheduler.settings import Settings
+from moorage.scheduler.settings import SchedulerSettings
 
 INVENTORIES = {"VCPU": {"total": 64}, "MEMORY_MB": {"total": 262_144}, "DISK_GB": {"total": 4_096}}
 FLAVOR = {"id": "1", "name": "m1.tiny", "vcpus": 1, "ram": 512, "disk": 1, "extra_specs": {}}
@@ -55,7 +55,7 @@ class Fleet:
         database, client = self._placement.database, LocalPlacement(self._placement)
         aggregates = KnownAggregates(database)
         known = Hosts(database, aggregates, down_after=86_400, default_zone="nova")
-        self._decider = Decider(database, known, aggregates, client, Settings(), default_zone="nova")
+        self._decider = Decider(database, known, aggregates, client, SchedulerSettings(), default_zone="nova")
 
     def _fill(self, database: Database) -> None:
         """As agents would have reported it."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from moorage.agent.lease import Lease
+from moorage.agent.lease import OwnershipLease
 from moorage.bus.contract import Bid, NodeFacts, Tally
 from moorage.drivers import capabilities, parts
 from moorage.drivers.contract import Node
@@ -83,7 +83,7 @@ class Ownership:
         self._tally_due = False
         self._revision = 0
         """Grows when what we own, or what conductors know of it, becomes something else."""
-        self._lease = Lease(driver.trust)
+        self._lease = OwnershipLease(driver.trust)
         self._at_rest: _Basis | None = None
         """From what it followed that we have all that we want; None if we don't."""
 

@@ -22,7 +22,7 @@ from moorage.network.delegation import Delegated
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-Wanted = Callable[[], bool]
+StillWanted = Callable[[], bool]
 """Whether the agent goes on, and knows nothing newer about a server: then its ports are ours to work on."""
 
 
@@ -49,7 +49,7 @@ class Ports:
     def have_network(self) -> bool:
         return self._network is not None
 
-    def get_ready(self, delegated: Delegated, wanted: Wanted) -> list[PortRecord]:
+    def get_ready(self, delegated: Delegated, wanted: StillWanted) -> list[PortRecord]:
         """Phase 2, after phase 1 if that is ours; on failure nothing is left of what we made."""
         try:
             return self._bound(delegated, wanted)
@@ -57,7 +57,7 @@ class Ports:
             self.throw_away(delegated, wanted)
             raise
 
-    def _bound(self, delegated: Delegated, wanted: Wanted) -> list[PortRecord]:
+    def _bound(self, delegated: Delegated, wanted: StillWanted) -> list[PortRecord]:
         network = self._required()
         binding = delegated.binding
         ports = binding.ports
@@ -68,7 +68,7 @@ class Ports:
         (done,) = [_ports_of(one) for one in self._patiently(lambda: network.bind([bound]), wanted)]
         return done
 
-    def throw_away(self, delegated: Delegated, wanted: Wanted) -> None:
+    def throw_away(self, delegated: Delegated, wanted: StillWanted) -> None:
         """Those that a conductor made are left to it; and so are all once it has decided something else."""
         if delegated.order is None or self._network is None or not wanted():
             return
@@ -80,7 +80,7 @@ class Ports:
         except (NetworkError, NetworkUnavailableError) as error:
             LOG.warning("ports of server %s are left behind for now: %s", order.server_uuid, error)
 
-    def wait_until_up(self, server_uuid: str, ports: list[PortRecord], wanted: Wanted) -> None:
+    def wait_until_up(self, server_uuid: str, ports: list[PortRecord], wanted: StillWanted) -> None:
         """Until they carry traffic, for which they have a bounded time."""
         if not (ports and self._settings.plug_seconds):
             return
@@ -112,7 +112,7 @@ class Ports:
             raise DriverError("this host has no credentials for Neutron", retry_elsewhere=True)
         return self._network
 
-    def _patiently(self, ask: Callable[[], T], wanted: Wanted) -> T:
+    def _patiently(self, ask: Callable[[], T], wanted: StillWanted) -> T:
         """A network service that is away for a moment is no reason to leave the host."""
         pause = self._settings.first_pause
         for left in reversed(range(self._settings.tries)):

@@ -21,7 +21,7 @@ from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
 from moorage.cli import authentication, settings
-from moorage.cli.ending import Ending, ignore_hangup
+from moorage.cli.ending import Shutdown, ignore_hangup
 from moorage.cli.errors import CommandError
 from moorage.core import log, metrics
 from moorage.db import engine, migrate
@@ -88,7 +88,7 @@ def serve(
         workers_kill_timeout=max(1, int(grace) - _SPARE_SECONDS),
         log_level=LogLevels.warning,
     )
-    Ending(grace, by_force=_kill_workers).listen(handle=False)
+    Shutdown(grace, by_force=_kill_workers).listen(handle=False)
     server.serve()
 
 

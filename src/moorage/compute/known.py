@@ -23,7 +23,7 @@ V = TypeVar("V")
 _MOST_KEPT = 10_000
 
 
-class Known:
+class ReferenceCache:
     def __init__(self, database: Database, aggregates: KnownAggregates, configured: Limits) -> None:
         self.database = database
         self.aggregates = aggregates
@@ -39,7 +39,7 @@ class Known:
 class Now:
     """What holds at one moment, read only if it has changed since the last time."""
 
-    known: Known
+    known: ReferenceCache
     revisions: Mapping[str, int]
 
     def aggregates(self) -> AggregateFacts:

@@ -16,7 +16,7 @@ from moorage.compute_api.versions import VERSIONS
 from moorage.http import auth
 from moorage.http.app import Application
 from moorage.http.auth import Wsgi
-from moorage.http.entry import Entry
+from moorage.http.entry import EntryMiddleware
 from moorage.http.policy import Authorizer
 from moorage.http.turns import Turns
 
@@ -40,4 +40,4 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
-    return Entry(Turns(stack, conf.compute.threads), "compute", service.healthy, (OLD_REQUEST_ID,))
+    return EntryMiddleware(Turns(stack, conf.compute.threads), "compute", service.healthy, (OLD_REQUEST_ID,))

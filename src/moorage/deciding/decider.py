@@ -33,8 +33,8 @@ from moorage.scheduler.prefilters.image_traits import ImageTraits
 from moorage.scheduler.prefilters.target_nodes import TargetNodes
 from moorage.scheduler.request import Request, from_flavor
 from moorage.scheduler.select import Choice, Decision, Selector
-from moorage.scheduler.server_group import ServerGroup
-from moorage.scheduler.settings import Settings
+from moorage.scheduler.server_group import ServerGroupState
+from moorage.scheduler.settings import SchedulerSettings
 from moorage.scheduler.story import sentence
 from moorage.scheduler.trace import Attempt, Emptiness, NearMiss, Trace, excluded_by_aggregates
 
@@ -142,7 +142,7 @@ class Decider:
         hosts: Hosts,
         aggregates: KnownAggregates,
         placement: PlacementClient,
-        settings: Settings,
+        settings: SchedulerSettings,
         *,
         default_zone: str,
     ) -> None:
@@ -321,7 +321,7 @@ def _together(found: Sequence[Offers]) -> Offers:
     return Offers(sum(each.candidates for each in found), by_node)
 
 
-def _group(seat: Seat, around: Surroundings) -> ServerGroup | None:
+def _group(seat: Seat, around: Surroundings) -> ServerGroupState | None:
     """A member that moves is no reason for itself to stay, or to stay away."""
     group = around.groups.get(seat.server.request.get("group") or "")
     if group is None or seat.leaving is None:

@@ -23,7 +23,7 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Reach:
+class SegmentAggregates:
     """Which aggregates stand for the segments that requests name."""
 
     aggregates_of: Mapping[str, frozenset[str]]
@@ -47,12 +47,14 @@ class Reach:
         return request.inside(aggregates, By.SEGMENTS, needs.network_name)
 
 
-def look_up(placement: PlacementClient, asked: Iterable[Mapping[str, Any]]) -> Reach:
+def look_up(placement: PlacementClient, asked: Iterable[Mapping[str, Any]]) -> SegmentAggregates:
     """For requests, as servers keep them; nothing is asked if none of their ports minds."""
     segments = {segment for request in asked for needs in of(request) for segment in needs.segments or ()}
     if not segments:
-        return Reach({})
-    return Reach({uuid: found.aggregates for uuid, found in placement.aggregates(segments).items()})
+        return SegmentAggregates({})
+    return SegmentAggregates(
+        {uuid: found.aggregates for uuid, found in placement.aggregates(segments).items()}
+    )
 
 
 def of(asked: Mapping[str, Any]) -> list[PortNeeds]:

@@ -12,7 +12,7 @@ from oslo_policy import policy
 from moorage.http import reach
 from moorage.http.caller import Caller
 from moorage.http.errors import HttpError
-from moorage.http.reach import Reach
+from moorage.http.reach import RuleScope
 
 Target = Mapping[str, str | None]
 """Whose thing it is: what `%(project_id)s` and `%(user_id)s` stand for in a rule."""
@@ -38,7 +38,7 @@ class Authorizer:
     def __init__(self, conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> None:
         self._enforcer = enforcer(conf, rules)
         self._remembered: dict[tuple[object, ...], bool] = {}
-        self._reaches: dict[str, Reach] = {}
+        self._reaches: dict[str, RuleScope] = {}
         self._forget_at = 0.0
 
     def check(self, rule: str, caller: Caller, target: Target) -> None:
@@ -62,7 +62,7 @@ class Authorizer:
         self._remembered, self._reaches = {}, {}
         self._forget_at = time.monotonic() + _REMEMBER_SECONDS
 
-    def _recall(self, reached: Reach, rule: str, caller: Caller, target: Target) -> bool:
+    def _recall(self, reached: RuleScope, rule: str, caller: Caller, target: Target) -> bool:
         """One answer for all targets that this rule can't tell apart: a list has servers of many owners."""
         if reached.fields is None:
             key = (rule, caller, *target.items())

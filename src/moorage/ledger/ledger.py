@@ -300,7 +300,7 @@ def save(connection: Connection, checkpoints: Sequence[Checkpoint]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Completion:
     operation: Operation
     outcome: str
     error: str | None = None
@@ -321,7 +321,7 @@ _FINISH = (
 )
 
 
-def finish(connection: Connection, endings: Sequence[Ending]) -> None:
+def finish(connection: Connection, endings: Sequence[Completion]) -> None:
     now = utcnow()
     rows = [
         {
@@ -392,7 +392,7 @@ def let_go(connection: Connection, owner: str, ids: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AgentAnswer:
     """An agent's result, for the operation that waits for it."""
 
     operation_id: int
@@ -400,7 +400,7 @@ class Answer:
     result: dict[str, Any]
 
 
-def answer(connection: Connection, answers: Sequence[Answer]) -> set[int]:
+def answer(connection: Connection, answers: Sequence[AgentAnswer]) -> set[int]:
     """Put results into the operations that wait for them; the ids of those that were not stale."""
     ids = {given.operation_id for given in answers}
     waiting = {(row.id, row.attempt) for row in connection.execute(_WAITING, {"ids": ids})}

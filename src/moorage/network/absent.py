@@ -8,14 +8,14 @@ from moorage.network.contract import (
     Agreed,
     Asker,
     Binding,
-    Fault,
     Holding,
     Interface,
+    NetworkAccess,
     NetworkError,
+    NetworkFault,
     Networks,
-    Order,
     PortRecord,
-    Reach,
+    PortRequest,
 )
 
 _SENTENCE = "The conductors have no credentials for Neutron."
@@ -24,7 +24,7 @@ _SENTENCE = "The conductors have no credentials for Neutron."
 class AbsentNetwork:
     """Refuses what needs Neutron, and believes of ports what is written down."""
 
-    reach = Reach.AGENTS
+    reach = NetworkAccess.AGENTS
 
     def agree(
         self,
@@ -36,7 +36,7 @@ class AbsentNetwork:
     ) -> Agreed:
         raise _refusal()
 
-    def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
+    def prepare(self, orders: Sequence[PortRequest]) -> list[list[PortRecord] | NetworkError]:
         return [[] if order.networks == "none" else _refusal() for order in orders]
 
     def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
@@ -73,4 +73,4 @@ class AbsentNetwork:
 
 
 def _refusal() -> NetworkError:
-    return NetworkError(_SENTENCE, fault=Fault.CONFLICT)
+    return NetworkError(_SENTENCE, fault=NetworkFault.CONFLICT)

@@ -16,7 +16,7 @@ Networks = str | list[dict[str, Any]]
 `port`, `fixed_ip` and `tag`."""
 
 
-class Reach(StrEnum):
+class NetworkAccess(StrEnum):
     """Who can work with a network."""
 
     CONDUCTORS = "conductors"
@@ -27,7 +27,7 @@ class Reach(StrEnum):
     """This process has no credentials; agents may have some."""
 
 
-class Fault(StrEnum):
+class NetworkFault(StrEnum):
     """What is wrong; each API has its own status for it."""
 
     BAD_REQUEST = "bad request"
@@ -52,7 +52,7 @@ class NetworkError(Exception):
         *,
         retry_elsewhere: bool = False,
         cell: str | None = None,
-        fault: Fault = Fault.BAD_REQUEST,
+        fault: NetworkFault = NetworkFault.BAD_REQUEST,
     ) -> None:
         super().__init__(message)
         self.retry_elsewhere = retry_elsewhere
@@ -138,7 +138,7 @@ class Agreed(msgspec.Struct, frozen=True):
     """Their IDs, where a network service knows any."""
 
 
-class Order(msgspec.Struct, frozen=True):
+class PortRequest(msgspec.Struct, frozen=True):
     """A server that wants ports."""
 
     server_uuid: str
@@ -199,7 +199,7 @@ class Interface(msgspec.Struct, frozen=True):
 
 class Network(Protocol):
     @property
-    def reach(self) -> Reach: ...
+    def reach(self) -> NetworkAccess: ...
 
     def agree(
         self,
@@ -215,7 +215,7 @@ class Network(Protocol):
         ports of a server that is there already and wants more.
         """
 
-    def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
+    def prepare(self, orders: Sequence[PortRequest]) -> list[list[PortRecord] | NetworkError]:
         """Phase 1, before scheduling: each on its own merits, answered in their order.
 
         Asked again after a crash it finds what it made the first time.

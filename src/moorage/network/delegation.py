@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.network.contract import Binding, Holding, Order
+from moorage.network.contract import Binding, Holding, PortRequest
 
 DELEGATED = "delegated_ports"
 """In the payload of a `spawn`."""
@@ -22,7 +22,7 @@ class Delegated(msgspec.Struct, frozen=True):
 
     binding: Binding
     """Its ports are those that a conductor made."""
-    order: Order | None = None
+    order: PortRequest | None = None
     await_plug: bool = False
     """Nobody else can see whether the ports come up."""
 

@@ -22,16 +22,16 @@ from moorage.network.contract import (
     Agreed,
     Asker,
     Binding,
-    Fault,
     Holding,
     Interface,
+    NetworkAccess,
     NetworkDeniedError,
     NetworkError,
+    NetworkFault,
     Networks,
-    Order,
     PortNeeds,
     PortRecord,
-    Reach,
+    PortRequest,
 )
 from moorage.network.neutron_agreement import Agreement
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
@@ -49,7 +49,7 @@ _TAKE_TRIES = 3
 
 
 class NeutronNetwork:
-    reach = Reach.ANYONE
+    reach = NetworkAccess.ANYONE
 
     def __init__(self, link: NeutronLink, *, threads: int = 8) -> None:
         self._link = link
@@ -72,13 +72,13 @@ class NeutronNetwork:
 
     # ------------------------------------------------------------ phase 1
 
-    def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
+    def prepare(self, orders: Sequence[PortRequest]) -> list[list[PortRecord] | NetworkError]:
         wanting = [order for order in orders if order.networks != "none"]
         with SECONDS.labels("prepare").time():
             existing = self._ports_of([order.server_uuid for order in wanting])
             return self._each(orders, lambda order: self._prepared(order, existing[order.server_uuid]))
 
-    def _prepared(self, order: Order, existing: Sequence[Json]) -> list[PortRecord]:
+    def _prepared(self, order: PortRequest, existing: Sequence[Json]) -> list[PortRecord]:
         wishes = self._wishes(order)
         brought = {wish["port"] for wish in wishes if wish.get("port")}
         spare = [port for port in existing if port["id"] not in brought | order.known]
@@ -92,7 +92,7 @@ class NeutronNetwork:
                 records.append(self._record(port, ours=True, tag=wish.get("tag")))
         return records
 
-    def _wishes(self, order: Order) -> list[dict[str, Any]]:
+    def _wishes(self, order: PortRequest) -> list[dict[str, Any]]:
         if order.networks == "none":
             return []
         if isinstance(order.networks, str):  # it was asked for when there was nobody to agree
@@ -100,7 +100,7 @@ class NeutronNetwork:
             return [{"uuid": agreed}]
         return order.networks
 
-    def _create(self, order: Order, wish: Mapping[str, Any], position: int) -> Json:
+    def _create(self, order: PortRequest, wish: Mapping[str, Any], position: int) -> Json:
         """One at a time: Neutron's bulk form fails for ports whose address is deferred."""
         try:
             chart = self._atlas.chart(wish["uuid"])
@@ -108,7 +108,7 @@ class NeutronNetwork:
         except NeutronFault as fault:
             raise neutron_faults.of_request(fault) from fault
 
-    def _tag(self, order: Order, port: Json) -> None:
+    def _tag(self, order: PortRequest, port: Json) -> None:
         """Unless the port has its tags since it was made, or this Neutron knows none."""
         wanted = neutron_ports.tags(order.server_uuid)
         if "tags" not in port or set(wanted) <= set(port["tags"]):
@@ -118,7 +118,7 @@ class NeutronNetwork:
         except NeutronFault as fault:
             LOG.warning("port %s of server %s has no tags: %s", port["id"], order.server_uuid, fault)
 
-    def _take(self, order: Order, wish: Mapping[str, Any]) -> PortRecord:
+    def _take(self, order: PortRequest, wish: Mapping[str, Any]) -> PortRecord:
         """Make a port of the user's the server's, unless it is somebody else's by now."""
         port_id = wish["port"]
         for _ in range(_TAKE_TRIES):
@@ -137,7 +137,7 @@ class NeutronNetwork:
                     raise _no_port(port_id) from fault
                 if fault.status != 412:
                     raise neutron_faults.of_request(fault) from fault
-        raise NetworkError(f"Port {port_id} is being changed by somebody else.", fault=Fault.CONFLICT)
+        raise NetworkError(f"Port {port_id} is being changed by somebody else.", fault=NetworkFault.CONFLICT)
 
     # ------------------------------------------------------------ phase 2
 
@@ -406,12 +406,12 @@ class NeutronNetwork:
         return [future.result() for future in [self._pool.submit(outcome, item) for item in items]]
 
 
-def _require_free(port: Json, order: Order) -> None:
+def _require_free(port: Json, order: PortRequest) -> None:
     if port["project_id"] != order.project_id:
         raise _no_port(port["id"])
     if port["device_id"]:
-        raise NetworkError(f"Port {port['id']} is still in use.", fault=Fault.CONFLICT)
+        raise NetworkError(f"Port {port['id']} is still in use.", fault=NetworkFault.CONFLICT)
 
 
 def _no_port(port_id: str) -> NetworkError:
-    return NetworkError(f"Port {port_id} could not be found.", fault=Fault.NOT_FOUND)
+    return NetworkError(f"Port {port_id} could not be found.", fault=NetworkFault.NOT_FOUND)

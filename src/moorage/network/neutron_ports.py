@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.network.atlas import Chart
-from moorage.network.contract import Binding, NetworkError, Order, PortGroup, PortNeeds, PortRecord
+from moorage.network.contract import Binding, NetworkError, PortGroup, PortNeeds, PortRecord, PortRequest
 from moorage.network.neutron_link import Json
 
 MADE_BY_US = "moorage"
@@ -20,7 +20,7 @@ def tags(server_uuid: str) -> list[str]:
     return [MADE_BY_US, f"moorage-server={server_uuid}"]
 
 
-def new(order: Order, wish: Mapping[str, Any], position: int, chart: Chart) -> Json:
+def new(order: PortRequest, wish: Mapping[str, Any], position: int, chart: Chart) -> Json:
     """A port that does not exist yet, without a host."""
     values: Json = {
         "network_id": wish["uuid"],
@@ -51,7 +51,7 @@ def made_before(spare: list[Json], wish: Mapping[str, Any]) -> Json | None:
     return None
 
 
-def taking(order: Order, port: Mapping[str, Any], chart: Chart) -> Json:
+def taking(order: PortRequest, port: Mapping[str, Any], chart: Chart) -> Json:
     """What makes a port of the user's the server's."""
     values: Json = {"device_id": order.server_uuid, "device_owner": f"compute:{order.zone}"}
     name = port.get("dns_name") or ""

@@ -27,14 +27,14 @@ from moorage.network.contract import (
     Agreed,
     Asker,
     Binding,
-    Fault,
     Holding,
     Interface,
+    NetworkAccess,
     NetworkError,
+    NetworkFault,
     Networks,
-    Order,
     PortRecord,
-    Reach,
+    PortRequest,
 )
 from moorage.network.free import FreeAddresses
 from moorage.network.ranges import AddressRange
@@ -126,7 +126,7 @@ class Pool:
 class PoolNetwork:
     """The contract of networks, and forms of it for many servers within the caller's transaction."""
 
-    reach = Reach.CONDUCTORS
+    reach = NetworkAccess.CONDUCTORS
 
     def __init__(self, database: Database, settings: PoolSettings) -> None:
         self._database = database
@@ -148,11 +148,11 @@ class PoolNetwork:
             raise self._one_is_enough()
         return Agreed("auto" if networks == "any" else networks)
 
-    def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
+    def prepare(self, orders: Sequence[PortRequest]) -> list[list[PortRecord] | NetworkError]:
         """Nothing has to be made: a port of ours is the same every time."""
         return [self._prepared(order) for order in orders]
 
-    def _prepared(self, order: Order) -> list[PortRecord] | NetworkError:
+    def _prepared(self, order: PortRequest) -> list[PortRecord] | NetworkError:
         if order.networks == "none":
             return []
         try:
@@ -275,9 +275,9 @@ class PoolNetwork:
             raise self._one_is_enough()
         wanted = asked[0]
         if wanted.get("port"):
-            raise NetworkError(f"Port {wanted['port']} could not be found.", fault=Fault.NOT_FOUND)
+            raise NetworkError(f"Port {wanted['port']} could not be found.", fault=NetworkFault.NOT_FOUND)
         if wanted.get("uuid") not in (None, self.network_id):
-            raise NetworkError(f"Network {wanted['uuid']} could not be found.", fault=Fault.NOT_FOUND)
+            raise NetworkError(f"Network {wanted['uuid']} could not be found.", fault=NetworkFault.NOT_FOUND)
         if wanted.get("fixed_ip"):
             raise self._unchangeable()
 

@@ -28,7 +28,7 @@ from moorage.db.tables.placement import changes
 from moorage.placement.fleet.record import UsageRecord
 
 
-class Kind(IntEnum):
+class ChangeKind(IntEnum):
     PROVIDER = 1
     """Made, changed in any way, or deleted."""
     USAGE = 2
@@ -39,7 +39,7 @@ class Kind(IntEnum):
     """Rows were pruned; in place of a provider it has the newest position that was among them."""
 
 
-def append(connection: Connection, kind: Kind, provider_ids: Iterable[int | None] = (None,)) -> None:
+def append(connection: Connection, kind: ChangeKind, provider_ids: Iterable[int | None] = (None,)) -> None:
     now = utcnow()
     rows = [(provider_id, kind.value, now) for provider_id in provider_ids]
     bulk.insert(connection, changes, ("provider_id", "kind", "at"), rows)
@@ -62,7 +62,7 @@ def prune(connection: Connection, keep_seconds: int) -> None:
         ).scalar_one()
         connection.execute(sa.delete(changes).where(changes.c.at < past))
     if newest is not None:
-        append(connection, Kind.PRUNED, [newest])
+        append(connection, ChangeKind.PRUNED, [newest])
 
 
 @dataclass(slots=True)
@@ -87,9 +87,9 @@ class Changes:
         return bool(self.providers or self.usages or self.names or self.lost)
 
     def add(self, kind: int, provider_id: int | None) -> None:
-        if kind == Kind.NAMES or provider_id is None:
+        if kind == ChangeKind.NAMES or provider_id is None:
             self.names = True
-        elif kind == Kind.PROVIDER:
+        elif kind == ChangeKind.PROVIDER:
             self.providers.add(provider_id)
         else:
             self.usages.add(provider_id)
@@ -137,7 +137,7 @@ class PostgresqlReader:
         rows = connection.execute(self._SINCE, looked_at).all()
         unread = self._unread(rows[0][0])
         for _, provider_id, kind in rows:
-            if kind == Kind.PRUNED:
+            if kind == ChangeKind.PRUNED:
                 found.lost |= provider_id in unread
             elif kind is not None:
                 found.add(kind, provider_id)
@@ -189,7 +189,7 @@ class SqliteReader:
         low = self._low
         for row_id, provider_id, kind in connection.execute(self._SINCE, {"low": low}):
             self._low = max(self._low, row_id)
-            if kind == Kind.PRUNED:
+            if kind == ChangeKind.PRUNED:
                 found.lost |= provider_id > low
             else:
                 found.add(kind, provider_id)
@@ -203,7 +203,7 @@ _GLANCE = f"""
 SELECT {{position}}, (SELECT count(*) FROM recent),
        one.kind, p.id, p.generation, p.updated_at, i.class_id, i.used
 FROM (SELECT DISTINCT kind, provider_id FROM recent) AS one
-LEFT JOIN providers AS p ON one.kind = {Kind.USAGE.value} AND p.id = one.provider_id
+LEFT JOIN providers AS p ON one.kind = {ChangeKind.USAGE.value} AND p.id = one.provider_id
 LEFT JOIN inventories AS i ON i.provider_id = p.id
 """
 
@@ -225,7 +225,7 @@ def probe(engine: Engine) -> Probe:
 def _seen(rows: list[tuple[str, ...]]) -> Glance:
     found: dict[str, UsageRecord] = {}
     for _, count, kind, provider_id, generation, updated_at, class_id, used in rows:
-        if int(kind) != Kind.USAGE or not provider_id or int(count) > _MOST_AT_A_GLANCE:
+        if int(kind) != ChangeKind.USAGE or not provider_id or int(count) > _MOST_AT_A_GLANCE:
             return Glance([], more=True)
         usage = found.get(provider_id)
         if usage is None:

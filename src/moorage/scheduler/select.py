@@ -10,7 +10,7 @@ from moorage.scheduler.groups import Pair
 from moorage.scheduler.offers import Offers
 from moorage.scheduler.option import Option
 from moorage.scheduler.request import Request
-from moorage.scheduler.settings import Settings
+from moorage.scheduler.settings import SchedulerSettings
 from moorage.scheduler.standing import Standing, kind_of, place_of
 from moorage.scheduler.trace import Place, Ranked, Trace
 
@@ -57,7 +57,7 @@ class Decision:
 class Selector:
     """Decides with one operator's settings; what it keeps of a pass, it keeps on the pass's board."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: SchedulerSettings) -> None:
         self._filters = settings.filters()
         self._weighers = settings.weighers()
         self._count = settings.max_attempts

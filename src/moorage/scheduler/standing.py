@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.scheduler.board import Board
-from moorage.scheduler.filters.contract import Filter, Kind, Reason
+from moorage.scheduler.filters.contract import Filter, Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.offers import Offers
 from moorage.scheduler.option import Option
@@ -25,7 +25,7 @@ from moorage.scheduler.weighers.contract import Weigher, shares
 EXAMPLES = 3
 """So many hosts that a filter excluded are named in a trace."""
 
-_NO_HOST = Reason(Kind.NO_HOST)
+_NO_HOST = Reason(ReasonKind.NO_HOST)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 """Spreads small differences over all bits."""
 
@@ -162,7 +162,7 @@ class Standing:
                 return Objection(check.name, place_of(host), reason)
         way = self._board.first_fit(host, offer)
         if way is None:
-            return Objection("room", place_of(host), Reason(Kind.ROOM_TAKEN, _classes(self._request)))
+            return Objection("room", place_of(host), Reason(ReasonKind.ROOM_TAKEN, _classes(self._request)))
         return Option(host, offer, way)
 
 

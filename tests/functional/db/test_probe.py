@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.placement import feed
-from moorage.placement.feed import Glance, Kind, PostgresqlReader, SqliteReader
+from moorage.placement.feed import ChangeKind, Glance, PostgresqlReader, SqliteReader
 from tests.support.processes import free_port
 
 
@@ -26,7 +26,7 @@ def database(database_url: str) -> Iterator[Database]:
 
 def _change(database: Database) -> None:
     with database.write() as connection:
-        feed.append(connection, Kind.PROVIDER, [1])
+        feed.append(connection, ChangeKind.PROVIDER, [1])
 
 
 def test_it_sees_what_others_commit_and_nothing_else(database: Database) -> None:
@@ -37,7 +37,7 @@ def test_it_sees_what_others_commit_and_nothing_else(database: Database) -> None
         reader.start(connection)
     assert reader.glance(probe) == Glance([])
     with database.write() as connection:
-        feed.append(connection, Kind.PROVIDER, [2])
+        feed.append(connection, ChangeKind.PROVIDER, [2])
         assert reader.glance(probe) == Glance([])
     assert reader.glance(probe).more
     assert reader.glance(probe).more, "asking does not use up the news"

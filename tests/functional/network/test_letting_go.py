@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.core import uuids
-from moorage.network.contract import Binding, Holding, NetworkDeniedError, Order, PortRecord
+from moorage.network.contract import Binding, Holding, NetworkDeniedError, PortRecord, PortRequest
 from moorage.network.neutron import NeutronNetwork
 from tests.support import stage_neutron
 from tests.support.stage_neutron import StageNeutron
@@ -22,7 +22,7 @@ def network(neutron: StageNeutron) -> Iterator[NeutronNetwork]:
 
 def bound_to(network: NeutronNetwork, host: str) -> list[PortRecord]:
     server = uuids.generate()
-    (ports,) = network.prepare([Order(server, "project", "s", [{"uuid": stage_neutron.NETWORK}])])
+    (ports,) = network.prepare([PortRequest(server, "project", "s", [{"uuid": stage_neutron.NETWORK}])])
     assert isinstance(ports, list)
     (bound,) = network.bind([Binding(server, ports, host, "cell")])
     assert isinstance(bound, list)

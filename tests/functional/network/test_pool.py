@@ -14,7 +14,7 @@ from moorage.core.config import ConfigError
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses
-from moorage.network.contract import Binding, Holding, NetworkError, Networks, Order, PortRecord
+from moorage.network.contract import Binding, Holding, NetworkError, Networks, PortRecord, PortRequest
 from moorage.network.options import OPTIONS
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.network.ranges import AddressRange
@@ -49,7 +49,7 @@ def bind(
 
 
 def prepare(pool: PoolNetwork, server: Server, asked: Networks = "auto") -> list[PortRecord]:
-    (outcome,) = pool.prepare([Order(server["uuid"], "project", "s", asked)])
+    (outcome,) = pool.prepare([PortRequest(server["uuid"], "project", "s", asked)])
     if isinstance(outcome, NetworkError):
         raise outcome
     return outcome

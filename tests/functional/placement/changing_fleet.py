@@ -24,12 +24,12 @@ from moorage.placement.search import parse
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.encode import Shape
 from moorage.placement.search.providers import find_providers
-from moorage.placement.service import Picture, PlacementService, Settings
+from moorage.placement.service import Picture, PlacementService, PlacementSettings
 from moorage.placement.store import aggregates, inventories, names, providers, reports, traits
 from moorage.placement.store.inventories import Inventory
 from tests.support.pictures import picture
 
-SETTINGS = Settings.from_conf(config.read([], [OPTIONS]))
+SETTINGS = PlacementSettings.from_conf(config.read([], [OPTIONS]))
 LATEST = (1, 39)
 
 UUIDS = [str(UUID(int=0x1000 + number)) for number in range(5)]

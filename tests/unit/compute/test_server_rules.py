@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from moorage.compute.errors import ComputeError, QuotaExceeded
 from moorage.compute.moves import destinations
-from moorage.compute.moves.destinations import Place
+from moorage.compute.moves.destinations import Destination
 from moorage.compute.quotas.quotas import UNLIMITED
 from moorage.compute.quotas.usage import COUNTED, Room
 from moorage.compute.servers import states
@@ -47,16 +47,16 @@ def test_every_name_gives_a_host_name_that_fits(name: str, number: int) -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        (None, Place()),
-        ("west", Place("west")),
-        ("west:host", Place("west", "host", forced=True)),
-        ("west:host:node", Place("west", "host", "node", forced=True)),
-        ("west::node", Place("west", None, "node", forced=True)),
-        (":host", Place(None, "host", forced=True)),
-        ("west:", Place("west")),
+        (None, Destination()),
+        ("west", Destination("west")),
+        ("west:host", Destination("west", "host", forced=True)),
+        ("west:host:node", Destination("west", "host", "node", forced=True)),
+        ("west::node", Destination("west", None, "node", forced=True)),
+        (":host", Destination(None, "host", forced=True)),
+        ("west:", Destination("west")),
     ],
 )
-def test_places(text: str | None, place: Place) -> None:
+def test_places(text: str | None, place: Destination) -> None:
     assert destinations.parse(text) == place
 
 

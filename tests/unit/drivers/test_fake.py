@@ -12,7 +12,7 @@ import pytest
 from moorage.drivers import faults
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
 from moorage.drivers.fake import FakeDriver, FakeSettings
-from moorage.drivers.faults import Fault, FaultKind
+from moorage.drivers.faults import FaultKind, InjectedFault
 
 
 def spec(driver: FakeDriver, uuid: str = "server-1", node: int = 0, **metadata: str) -> ServerSpec:
@@ -169,8 +169,8 @@ def test_spawning_is_cheap(driver: FakeDriver) -> None:
 
 def test_faults_are_read_in_order() -> None:
     assert faults.parse("delay=0.5+fail_here@0.25") == [
-        Fault(FaultKind.DELAY, 0.5),
-        Fault(FaultKind.FAIL_HERE, probability=0.25),
+        InjectedFault(FaultKind.DELAY, 0.5),
+        InjectedFault(FaultKind.FAIL_HERE, probability=0.25),
     ]
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from moorage.network import neutron_ports
 from moorage.network.atlas import Chart
-from moorage.network.contract import Binding, NetworkError, Order, PortGroup, PortNeeds, PortRecord
+from moorage.network.contract import Binding, NetworkError, PortGroup, PortNeeds, PortRecord, PortRequest
 
-ORDER = Order("server-1", "red", "web", zone="west", hostname="Web-1")
+ORDER = PortRequest("server-1", "red", "web", zone="west", hostname="Web-1")
 NAMING = Chart("net-1", "plain", (), names_ports=True, taggable=True)
 PLAIN = Chart("net-1", "plain", ())
 FREE: dict[str, Any] = {"id": "port-1", "dns_name": ""}

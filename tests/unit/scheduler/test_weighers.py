@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from moorage.scheduler.offers import Offer
 from moorage.scheduler.option import Option
 from moorage.scheduler.request import Request
-from moorage.scheduler.server_group import GroupPolicy, ServerGroup
+from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
 from moorage.scheduler.weighers.contract import Weigher, shares
 from moorage.scheduler.weighers.cpu import CpuWeigher
@@ -92,8 +92,12 @@ def test_build_failures_outweigh_everything_else() -> None:
 
 def test_soft_affinity_prefers_members_and_soft_anti_affinity_avoids_them() -> None:
     options = [option(1), option(2)]
-    together = request(server_group=ServerGroup(uuid(5), GroupPolicy.SOFT_AFFINITY, members={uuid(1): 2}))
-    apart = request(server_group=ServerGroup(uuid(5), GroupPolicy.SOFT_ANTI_AFFINITY, members={uuid(1): 2}))
+    together = request(
+        server_group=ServerGroupState(uuid(5), ServerGroupPolicy.SOFT_AFFINITY, members={uuid(1): 2})
+    )
+    apart = request(
+        server_group=ServerGroupState(uuid(5), ServerGroupPolicy.SOFT_ANTI_AFFINITY, members={uuid(1): 2})
+    )
     assert given_by(SoftAffinityWeigher(1.0), options, together) == [1.0, 0.0]
     assert given_by(SoftAntiAffinityWeigher(1.0), options, apart) == [0.0, 1.0]
     assert not SoftAffinityWeigher(1.0).applies(apart)

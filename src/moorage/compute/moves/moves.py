@@ -17,7 +17,7 @@ from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.compute.flavors.flavors import Flavor
 from moorage.compute.hosts import services
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import Kind, Migration, Status
+from moorage.compute.moves.migrations import Migration, MigrationType, Status
 from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.quotas.quotas import Limits
@@ -50,14 +50,14 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class MoveQuotas:
     """The quotas of a server's project, and those of its user's own."""
 
     project: Limits
     user: Limits
 
 
-def resize(ask: Ask, flavor: Flavor, bounds: Bounds, disk_config: str | None = None) -> None:
+def resize(ask: Ask, flavor: Flavor, bounds: MoveQuotas, disk_config: str | None = None) -> None:
     """To another flavor, on another host."""
     server = ask.server
     require_state(server, "resize", _MOVABLE)
@@ -75,7 +75,12 @@ def resize(ask: Ask, flavor: Flavor, bounds: Bounds, disk_config: str | None = N
         request = {**server.request, "disk_config": disk_config}
         servers.update(ask.connection, server.id, request=request)
     begun = _begin(
-        ask, Kind.RESIZE, Status.PRE_MIGRATING, new_flavor=wanted, new_flavor_id=flavor.id, reserved=reserved
+        ask,
+        MigrationType.RESIZE,
+        Status.PRE_MIGRATING,
+        new_flavor=wanted,
+        new_flavor_id=flavor.id,
+        reserved=reserved,
     )
     move = Move.from_migration(begun, zone=server.availability_zone)
     _start(ask, "resize", "cold_move", TaskState.RESIZE_PREP, move)
@@ -90,7 +95,7 @@ def migrate(ask: Ask, host: str | None) -> None:
         _require_agent(ask, host)
         if host == server.host:
             raise ComputeError("Cannot migrate to the host where the server exists.")
-    begun = _begin(ask, Kind.MIGRATION, Status.PRE_MIGRATING, dest_host=host)
+    begun = _begin(ask, MigrationType.MIGRATION, Status.PRE_MIGRATING, dest_host=host)
     move = Move.from_migration(begun, zone=server.availability_zone, target=host)
     _start(ask, "migrate", "cold_move", TaskState.RESIZE_PREP, move)
 
@@ -109,7 +114,7 @@ def live_migrate(ask: Ask, host: str | None) -> None:
     """To another host, while it runs."""
     server = ask.server
     require_live(ask, host)
-    begun = _begin(ask, Kind.LIVE, Status.QUEUED, dest_host=host)
+    begun = _begin(ask, MigrationType.LIVE, Status.QUEUED, dest_host=host)
     move = Move.from_migration(begun, zone=server.availability_zone, target=host)
     _start(ask, "live-migration", "live_migrate", TaskState.MIGRATING, move)
 
@@ -125,13 +130,15 @@ def evacuate(ask: Ask, host: str | None, *, stopped: bool) -> None:
     require_state(server, "evacuate", (*_MOVABLE, VmState.ERROR))
     if server.host is not None and ask.host_is_up(server.host):
         raise ComputeError(f"Compute service of {server.host} is still in use.")
-    begun = _begin(ask, Kind.EVACUATION, Status.ACCEPTED, dest_host=host)
+    begun = _begin(ask, MigrationType.EVACUATION, Status.ACCEPTED, dest_host=host)
     runs = not stopped and server.vm_state != VmState.STOPPED
     move = Move.from_migration(begun, zone=server.availability_zone, target=host, runs=runs)
     _start(ask, "evacuate", "evacuate", TaskState.REBUILDING, move)
 
 
-def reserve(ask: Ask, before: Mapping[str, Any], after: Mapping[str, Any], bounds: Bounds) -> dict[str, int]:
+def reserve(
+    ask: Ask, before: Mapping[str, Any], after: Mapping[str, Any], bounds: MoveQuotas
+) -> dict[str, int]:
     """Take now what a larger flavor will use, so that nobody else gets it meanwhile."""
     more = usage.growth(before, after)
     if any(more.values()):
@@ -164,7 +171,7 @@ def _require_room_for_image(server: Server, flavor: Flavor) -> None:
         raise ComputeError("Flavor's disk is smaller than the minimum size specified in image metadata.")
 
 
-def _begin(ask: Ask, kind: Kind, status: Status, **more: Any) -> Migration:
+def _begin(ask: Ask, kind: MigrationType, status: Status, **more: Any) -> Migration:
     server = ask.server
     if server.host is None or server.node_uuid is None:
         raise ServerNotReady(server.uuid)

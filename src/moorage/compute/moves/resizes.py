@@ -8,7 +8,7 @@ from moorage.compute.errors import ComputeError
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration, Status
 from moorage.compute.moves.move import Move
-from moorage.compute.moves.moves import Ask, Bounds, reserve
+from moorage.compute.moves.moves import Ask, MoveQuotas, reserve
 from moorage.compute.servers import actions, servers
 from moorage.compute.servers.lifecycle import require_state
 from moorage.compute.servers.server_errors import ServiceUnavailable
@@ -27,7 +27,7 @@ def confirm(ask: Ask) -> None:
     _decide(ask, "confirmResize", "confirm_resize", TaskState.RESIZE_CONFIRMING, move)
 
 
-def revert(ask: Ask, bounds: Bounds) -> None:
+def revert(ask: Ask, bounds: MoveQuotas) -> None:
     """Back to where it was, and what; going back to a larger flavor needs the quota for it."""
     require_state(ask.server, "revertResize", (VmState.RESIZED,))
     migration = _arrived(ask)

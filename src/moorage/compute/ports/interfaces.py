@@ -103,7 +103,7 @@ def rest(connection: Connection, server_id: int, operation_id: int) -> None:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttachmentOutcome:
     """What became of an attachment: the port, or why there is none."""
 
     port_id: str | None = None
@@ -113,7 +113,7 @@ class Outcome:
     cancelled: bool = False
 
 
-def outcome(connection: Connection, operation_id: int) -> Outcome | None:
+def outcome(connection: Connection, operation_id: int) -> AttachmentOutcome | None:
     """None as long as it is under way."""
     query = sa.select(
         operations.c.finished_at, operations.c.outcome, operations.c.error, operations.c.data
@@ -121,7 +121,7 @@ def outcome(connection: Connection, operation_id: int) -> Outcome | None:
     row = connection.execute(query).one()
     if row.finished_at is None:
         return None
-    return Outcome(
+    return AttachmentOutcome(
         row.data.get("port"), row.error, row.data.get("fault"), cancelled=row.outcome == "cancelled"
     )
 

@@ -29,7 +29,7 @@ _MAX_NAME = 255
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ServerTemplate:
     """What a user asked for, checked and looked up."""
 
     name: str
@@ -59,7 +59,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class CreationQuotas:
     """The quotas that hold for this caller."""
 
     project: Limits
@@ -69,21 +69,21 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Order:
+class CreationRequest:
     """One request for one server or several."""
 
     origin: Origin
-    wanted: Wanted
-    bounds: Bounds
+    wanted: ServerTemplate
+    bounds: CreationQuotas
 
 
-def create(connection: Connection, orders: Sequence[Order]) -> list[Made | ComputeError]:
+def create(connection: Connection, orders: Sequence[CreationRequest]) -> list[Made | ComputeError]:
     """Make what independent orders want, each on its own merits: for each what was made, or why not."""
     books = Books(connection)
     for project_id in sorted({order.origin.project_id for order in orders}):
         books.open(project_id)
     outcomes: list[Made | ComputeError] = []
-    rows: list[tuple[Order, dict[str, Any]]] = []
+    rows: list[tuple[CreationRequest, dict[str, Any]]] = []
     for order in orders:
         try:
             count = books.enter(order)
@@ -99,7 +99,7 @@ def create(connection: Connection, orders: Sequence[Order]) -> list[Made | Compu
     return outcomes
 
 
-def rows_of(order: Order, count: int) -> tuple[Made, list[dict[str, Any]]]:
+def rows_of(order: CreationRequest, count: int) -> tuple[Made, list[dict[str, Any]]]:
     """The rows that the servers of an order will have."""
     reservation_id = "r-" + letters.draw(_ID_LETTERS, 8)
     rows = [_row(order.origin, order.wanted, reservation_id, index, count) for index in range(count)]
@@ -109,7 +109,7 @@ def rows_of(order: Order, count: int) -> tuple[Made, list[dict[str, Any]]]:
 _INSERT = sa.insert(servers).returning(servers.c.uuid, servers.c.id)
 
 
-def _insert(connection: Connection, rows: list[tuple[Order, dict[str, Any]]], books: Books) -> None:
+def _insert(connection: Connection, rows: list[tuple[CreationRequest, dict[str, Any]]], books: Books) -> None:
     inserted = connection.execute(_INSERT, [row for _, row in rows])
     ids = {made.uuid: made.id for made in inserted}
     origins = {ids[row["uuid"]]: order.origin for order, row in rows}
@@ -137,7 +137,7 @@ class Books:
         """Nobody else counts for this project until the transaction ends."""
         self._projects[project_id] = usage.lock(self._connection, project_id)
 
-    def enter(self, order: Order) -> int:
+    def enter(self, order: CreationRequest) -> int:
         """Count an order, or raise and count nothing; how many servers it gets."""
         project_id, user_id = order.origin.project_id, order.origin.user_id
         wanted, bounds = order.wanted, order.bounds
@@ -192,7 +192,9 @@ class _Group:
         self.members += count
 
 
-def _row(origin: Origin, wanted: Wanted, reservation_id: str, index: int, count: int) -> dict[str, Any]:
+def _row(
+    origin: Origin, wanted: ServerTemplate, reservation_id: str, index: int, count: int
+) -> dict[str, Any]:
     uuid = uuids.generate()
     suffix = f"-{index + 1}" if count > 1 else ""
     return {

@@ -22,7 +22,7 @@ _REBUILDABLE = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class RebuildRequest:
     """What shall be different afterwards; all else stays."""
 
     image: Image
@@ -32,7 +32,7 @@ class Wanted:
     """Of what the user asked for when it was made."""
 
 
-def rebuild(ask: Ask, wanted: Wanted) -> None:
+def rebuild(ask: Ask, wanted: RebuildRequest) -> None:
     server = ask.server
     require_state(server, "rebuild", _REBUILDABLE)
     if server.host is None or server.node_uuid is None:

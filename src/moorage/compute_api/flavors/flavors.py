@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import Connection
 
 from moorage.compute.flavors import flavors
-from moorage.compute.flavors.flavors import Flavor, Listing
+from moorage.compute.flavors.flavors import Flavor, FlavorQuery
 from moorage.compute_api import links
 from moorage.compute_api.endpoint import RULE, is_admin, own_project
 from moorage.compute_api.schema_types import MAX_INT, as_boolean
@@ -39,7 +39,7 @@ def detail(service: ComputeService, call: Call) -> Reply:
 def _list(service: ComputeService, call: Call, collection: str, view: Any) -> Reply:
     query = call.checked_query()
     page = links.page(call, service.settings.max_limit)
-    wanted = Listing(
+    wanted = FlavorQuery(
         project_id=call.caller.project_id,
         is_public=_which(query.get("is_public")) if is_admin(call) else True,
         min_ram=_least(query.get("minRam"), "minRam"),

@@ -37,7 +37,7 @@ def _list(service: ComputeService, call: Call, *, detailed: bool) -> Reply:
     pattern = query.get("hypervisor_hostname_pattern") if by_query else None
     with_servers = by_query and as_boolean(query.get("with_servers"))
     pages = call.version >= (2, 33)
-    page = links.page(call, service.settings.max_limit) if pages else links.Page(None, None)
+    page = links.page(call, service.settings.max_limit) if pages else links.PageRequest(None, None)
     if pattern is not None and ("limit" in query or page.marker):
         raise HttpError(
             400,

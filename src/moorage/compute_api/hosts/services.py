@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from moorage.compute.aggregates import aggregates, membership
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.hosts import backlog, services, status_mirror
-from moorage.compute.hosts.backlog import Kind
+from moorage.compute.hosts.backlog import BacklogKind
 from moorage.compute.hosts.services import Service
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.service import ComputeService
@@ -135,7 +135,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
     def forget(connection: Connection) -> None:
         left = services.delete(connection, services.find(connection, identity))
         for node_uuid, error in staying.items():
-            backlog.add(connection, Kind.PROVIDER, [node_uuid], backlog.FIRST_PAUSE, error)
+            backlog.add(connection, BacklogKind.PROVIDER, [node_uuid], backlog.FIRST_PAUSE, error)
         if found.binary == services.AGENT:
             aggregates.forget_host(connection, found.host)
             membership.mark_due(connection, left)  # a provider that stays leaves its aggregates

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.compute.moves import migrations as domain
-from moorage.compute.moves.migrations import Listing, Migration
+from moorage.compute.moves.migrations import Migration, MigrationQuery
 from moorage.compute_api import links, times
 from moorage.compute_api.endpoint import RULE, own_project
 from moorage.compute_api.servers.server_filters import changes, page_bounds
@@ -50,19 +50,21 @@ def index(service: ComputeService, call: Call) -> Reply:
     return Reply(body=body)
 
 
-def _listing(service: ComputeService, call: Call, query: Query) -> Listing:
+def _listing(service: ComputeService, call: Call, query: Query) -> MigrationQuery:
     equal = {column: query.get(name) for name, column in _EQUAL.items() if name in query}
     host = query.get("host")
     if host is None and "source_compute" in query:
         equal["source_host"] = query.get("source_compute")
     kept = {column: value for column, value in equal.items() if value is not None}
     if call.version < _PAGED_SINCE:
-        return Listing(kept, host)
+        return MigrationQuery(kept, host)
     before = query.get("changes-before") if call.version >= (2, 66) else None
     since, until = changes(query.get("changes-since"), before)
     limit, marker = page_bounds(query, service.settings.max_limit)
     visible = None if call.allows(ALL_PROJECTS, own_project(call)) else call.caller.project_id
-    return Listing(kept, host, since, until, newest_first=True, limit=limit, marker=marker, marker_of=visible)
+    return MigrationQuery(
+        kept, host, since, until, newest_first=True, limit=limit, marker=marker, marker_of=visible
+    )
 
 
 def _shown(call: Call, migration: Migration, *, with_hosts: bool) -> Json:

@@ -8,7 +8,7 @@ from moorage.compute.errors import ComputeError
 from moorage.compute.flavors import flavors
 from moorage.compute.flavors.flavors import FlavorNotFound
 from moorage.compute.moves import moves, resizes
-from moorage.compute.moves.moves import Ask, Bounds
+from moorage.compute.moves.moves import Ask, MoveQuotas
 from moorage.compute.quotas import quotas
 from moorage.compute.servers.lifecycle import require_unlocked
 from moorage.compute_api.endpoint import RULE, is_admin
@@ -32,9 +32,9 @@ def ask_of(asked: Asked) -> Ask:
     return Ask(asked.connection, asked.server, asked.origin, asked.service.settings.service_down_time)
 
 
-def _bounds(asked: Asked) -> Bounds:
+def _bounds(asked: Asked) -> MoveQuotas:
     server, configured = asked.server, asked.service.settings.quotas
-    return Bounds(*quotas.in_force(asked.connection, configured, server.project_id, server.user_id))
+    return MoveQuotas(*quotas.in_force(asked.connection, configured, server.project_id, server.user_id))
 
 
 def resize(asked: Asked) -> None:

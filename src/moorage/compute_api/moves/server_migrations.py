@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import NotFoundError
 from moorage.compute.moves import live_migrations, migrations
-from moorage.compute.moves.migrations import Kind, Migration
+from moorage.compute.moves.migrations import Migration, MigrationType
 from moorage.compute.moves.moves import Ask
 from moorage.compute.servers import lifecycle
 from moorage.compute_api import times
@@ -44,7 +44,7 @@ def show(service: ComputeService, call: Call) -> Reply:
         migration = migrations.find(connection, server.uuid, identity)
     if migration is None:
         raise NotFoundError(f"In-progress live migration {identity} is not found for server {server.uuid}.")
-    if migration.kind != Kind.LIVE:
+    if migration.kind != MigrationType.LIVE:
         raise NotFoundError(f"Migration {identity} for server {server.uuid} is not live-migration.")
     if not migration.in_progress:
         raise NotFoundError(f"Live migration {identity} for server {server.uuid} is not in progress.")

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError, UnavailableError
 from moorage.compute.ports import interfaces
-from moorage.compute.ports.interfaces import Outcome
+from moorage.compute.ports.interfaces import AttachmentOutcome
 from moorage.compute.servers import lifecycle
 from moorage.compute.servers.server import Server
 from moorage.compute_api.endpoint import is_admin
@@ -22,7 +22,7 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
 from moorage.http.schema import VersionedSchema
-from moorage.network.contract import Agreed, Asker, Fault, Interface, NetworkError, Networks
+from moorage.network.contract import Agreed, Asker, Interface, NetworkError, NetworkFault, Networks
 
 _LOOK_SECONDS = 0.05
 _TAG_SINCE = (2, 70)
@@ -135,7 +135,7 @@ def _agree(service: ComputeService, call: Call, server: Server, networks: Networ
         return service.network.agree(asker, networks, [], 1, have)
 
 
-def _await(service: ComputeService, operation_id: int) -> Outcome:
+def _await(service: ComputeService, operation_id: int) -> AttachmentOutcome:
     """A conductor does it; whoever asked has to be told of the port."""
     deadline = time.monotonic() + service.settings.attach_timeout
     while time.monotonic() < deadline:
@@ -147,7 +147,7 @@ def _await(service: ComputeService, operation_id: int) -> Outcome:
     raise UnavailableError("The interface is not attached yet; the server's actions will tell how it ends.")
 
 
-def _port(server: Server, outcome: Outcome) -> str:
+def _port(server: Server, outcome: AttachmentOutcome) -> str:
     if outcome.cancelled:
         raise ConflictError(f"Instance {server.uuid} was deleted or reset before the interface was attached.")
     if outcome.error is None and outcome.port_id is not None:
@@ -155,7 +155,7 @@ def _port(server: Server, outcome: Outcome) -> str:
     if outcome.fault is None:
         raise HttpError(500, f"Failed to attach network adapter device to {server.uuid}")
     with told(AT_ATTACH):
-        raise NetworkError(outcome.error or "", fault=Fault(outcome.fault))
+        raise NetworkError(outcome.error or "", fault=NetworkFault(outcome.fault))
 
 
 # ---------------------------------------------------------------- one fewer

@@ -14,22 +14,29 @@ from moorage.compute.errors import (
 )
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
-from moorage.network.contract import Agreed, Asker, Fault, NetworkError, Networks, NetworkUnavailableError
+from moorage.network.contract import (
+    Agreed,
+    Asker,
+    NetworkError,
+    NetworkFault,
+    Networks,
+    NetworkUnavailableError,
+)
 
-Errors = Mapping[Fault, type[ComputeError]]
+Errors = Mapping[NetworkFault, type[ComputeError]]
 AT_BOOT: Errors = {
-    Fault.BAD_REQUEST: ComputeError,
-    Fault.CONFLICT: ConflictError,
-    Fault.FORBIDDEN: ForbiddenError,
-    Fault.NOT_FOUND: ComputeError,
-    Fault.TAKEN: ComputeError,
-    Fault.AMBIGUOUS: ConflictError,
+    NetworkFault.BAD_REQUEST: ComputeError,
+    NetworkFault.CONFLICT: ConflictError,
+    NetworkFault.FORBIDDEN: ForbiddenError,
+    NetworkFault.NOT_FOUND: ComputeError,
+    NetworkFault.TAKEN: ComputeError,
+    NetworkFault.AMBIGUOUS: ConflictError,
 }
 AT_ATTACH: Errors = {
     **AT_BOOT,
-    Fault.NOT_FOUND: NotFoundError,
-    Fault.TAKEN: ConflictError,
-    Fault.AMBIGUOUS: ComputeError,
+    NetworkFault.NOT_FOUND: NotFoundError,
+    NetworkFault.TAKEN: ConflictError,
+    NetworkFault.AMBIGUOUS: ComputeError,
 }
 """What the API has for the same faults differs."""
 

@@ -34,7 +34,7 @@ def index(service: ComputeService, call: Call) -> Reply:
     """List a user's key pairs."""
     call.checked_query()
     pages = call.version >= (2, 35)
-    page = links.page(call, service.settings.max_limit) if pages else links.Page(None, None)
+    page = links.page(call, service.settings.max_limit) if pages else links.PageRequest(None, None)
     with service.database.read() as connection:
         found = keypairs.listed(connection, _user(call), page.marker, page.limit)
     body: dict[str, Any] = {"keypairs": [{"keypair": _brief(call, keypair)} for keypair in found]}

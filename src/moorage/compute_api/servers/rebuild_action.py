@@ -9,7 +9,7 @@ from moorage.compute.hosts import host_status
 from moorage.compute.keypairs import keypairs
 from moorage.compute.quotas import quotas
 from moorage.compute.servers import labels, rebuilds, servers
-from moorage.compute.servers.rebuilds import Wanted
+from moorage.compute.servers.rebuilds import RebuildRequest
 from moorage.compute_api.endpoint import RULE, owner_of
 from moorage.compute_api.moves.move_actions import ask_of
 from moorage.compute_api.servers import server_body
@@ -51,7 +51,7 @@ def rebuild(asked: Asked) -> Reply:
     server_body.check_user_data(given.get("user_data"))
     limits = quotas.of_project(asked.connection, asked.service.settings.quotas, asked.server.project_id)
     labels.require_few(given.get("metadata", {}), limits["metadata_items"])
-    rebuilds.rebuild(ask_of(asked), Wanted(asked.found, _columns(given), _request(asked, given)))
+    rebuilds.rebuild(ask_of(asked), RebuildRequest(asked.found, _columns(given), _request(asked, given)))
     return _answer(asked)
 
 

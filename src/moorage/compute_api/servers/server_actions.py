@@ -29,7 +29,7 @@ UNLOCK_OVERRIDE = f"{RULE}os-lock-server:unlock:unlock_override"
 
 
 @dataclass(frozen=True)
-class Action:
+class ActionRoute:
     run: Callable[[Asked], Reply | None]
     """Answers with 202 and nothing more, if it does not say otherwise."""
     policy: str
@@ -101,15 +101,17 @@ def _remove_address(asked: Asked) -> None:
     interfaces.remove_address(asked.connection, asked.server, asked.argument["address"])
 
 
-ACTIONS: dict[str, Action] = {
-    "os-start": Action(_start, f"{RULE}servers:start", schemas.START),
-    "os-stop": Action(_stop, f"{RULE}servers:stop", schemas.STOP),
-    "reboot": Action(_reboot, f"{RULE}servers:reboot", schemas.REBOOT),
-    "lock": Action(_lock, f"{RULE}os-lock-server:lock", schemas.LOCK, ignores_lock=True, makes_work=False),
-    "unlock": Action(
+ACTIONS: dict[str, ActionRoute] = {
+    "os-start": ActionRoute(_start, f"{RULE}servers:start", schemas.START),
+    "os-stop": ActionRoute(_stop, f"{RULE}servers:stop", schemas.STOP),
+    "reboot": ActionRoute(_reboot, f"{RULE}servers:reboot", schemas.REBOOT),
+    "lock": ActionRoute(
+        _lock, f"{RULE}os-lock-server:lock", schemas.LOCK, ignores_lock=True, makes_work=False
+    ),
+    "unlock": ActionRoute(
         _unlock, f"{RULE}os-lock-server:unlock", schemas.UNLOCK, ignores_lock=True, makes_work=False
     ),
-    "os-resetState": Action(
+    "os-resetState": ActionRoute(
         _reset_state,
         f"{RULE}os-admin-actions:reset_state",
         schemas.RESET_STATE,
@@ -117,27 +119,27 @@ ACTIONS: dict[str, Action] = {
         ignores_lock=True,
         makes_work=False,
     ),
-    "rebuild": Action(
+    "rebuild": ActionRoute(
         rebuild_action.rebuild,
         f"{RULE}servers:rebuild",
         move_schemas.REBUILD,
         look_up=rebuild_action.look_up,
     ),
-    "resize": Action(move_actions.resize, f"{RULE}servers:resize", move_schemas.RESIZE),
-    "confirmResize": Action(
+    "resize": ActionRoute(move_actions.resize, f"{RULE}servers:resize", move_schemas.RESIZE),
+    "confirmResize": ActionRoute(
         move_actions.confirm_resize, f"{RULE}servers:confirm_resize", move_schemas.CONFIRM_RESIZE
     ),
-    "revertResize": Action(
+    "revertResize": ActionRoute(
         move_actions.revert_resize, f"{RULE}servers:revert_resize", move_schemas.REVERT_RESIZE
     ),
-    "migrate": Action(
+    "migrate": ActionRoute(
         move_actions.migrate,
         move_actions.MIGRATE,
         move_schemas.MIGRATE,
         check=MANAGER,
         rule=move_actions.migrate_rule,
     ),
-    "os-migrateLive": Action(
+    "os-migrateLive": ActionRoute(
         move_actions.migrate_live,
         move_actions.MIGRATE_LIVE,
         move_schemas.MIGRATE_LIVE,
@@ -145,20 +147,20 @@ ACTIONS: dict[str, Action] = {
         rule=move_actions.live_rule,
         look_up=move_actions.check_live,
     ),
-    "evacuate": Action(
+    "evacuate": ActionRoute(
         move_actions.evacuate,
         f"{RULE}os-evacuate",
         move_schemas.EVACUATE,
         check=ADMIN,
         ignores_lock=True,
     ),
-    "addFixedIp": Action(
+    "addFixedIp": ActionRoute(
         _add_address, f"{RULE}os-multinic:add", schemas.ADD_FIXED_IP, until=GONE["addFixedIp"]
     ),
-    "removeFixedIp": Action(
+    "removeFixedIp": ActionRoute(
         _remove_address, f"{RULE}os-multinic:remove", schemas.REMOVE_FIXED_IP, until=GONE["removeFixedIp"]
     ),
-    "forceDelete": Action(_force_delete, f"{RULE}os-deferred-delete:force", schemas.FORCE_DELETE),
+    "forceDelete": ActionRoute(_force_delete, f"{RULE}os-deferred-delete:force", schemas.FORCE_DELETE),
 }
 
 NOT_OFFERED = frozenset(

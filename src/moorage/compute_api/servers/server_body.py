@@ -15,9 +15,9 @@ from moorage.compute.flavors.flavors import Flavor, FlavorNotFound
 from moorage.compute.keypairs import keypairs
 from moorage.compute.known import Now
 from moorage.compute.moves import destinations
-from moorage.compute.moves.destinations import ANYWHERE, Place
+from moorage.compute.moves.destinations import ANYWHERE, Destination
 from moorage.compute.servers import labels
-from moorage.compute.servers.creation import Bounds, Wanted
+from moorage.compute.servers.creation import CreationQuotas, ServerTemplate
 from moorage.compute_api.endpoint import RULE, own_project
 from moorage.compute_api.flavors.flavors import visible_to
 from moorage.compute_api.ports import server_networks
@@ -39,7 +39,7 @@ ZERO_DISK = f"{RULE}servers:create:zero_disk_flavor"
 _GIB = 1024**3
 
 
-def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bounds]:
+def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplate, CreationQuotas]:
     server = body["server"]
     hints = body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
     least, most = _counts(server)
@@ -63,7 +63,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
     group = _group(hints)
     security_groups = _security_groups(server)
     agreed = server_networks.agree(service, call, networks, security_groups, most)
-    wanted = Wanted(
+    wanted = ServerTemplate(
         name=server["name"].strip(),
         flavor=flavor.as_booted(),
         request={
@@ -144,7 +144,7 @@ def _group(hints: Json) -> str | None:
 # ---------------------------------------------------------------- where to
 
 
-def _place(call: Call, server: Json) -> Place:
+def _place(call: Call, server: Json) -> Destination:
     place = destinations.parse(server.get("availability_zone"))
     if place.forced:
         call.authorize(FORCED_HOST, own_project(call))
@@ -157,7 +157,7 @@ def _place(call: Call, server: Json) -> Place:
             "One mechanism with host and/or hypervisor_hostname and another mechanism "
             "with zone:host:node are mutually exclusive."
         )
-    return Place(place.zone, host, node)
+    return Destination(place.zone, host, node)
 
 
 # ---------------------------------------------------------------- what of
@@ -182,10 +182,10 @@ def _public_key(service: ComputeService, call: Call, name: str | None) -> str | 
         raise ComputeError("Invalid key_name provided.") from error
 
 
-def _bounds(now: Now, call: Call) -> Bounds:
+def _bounds(now: Now, call: Call) -> CreationQuotas:
     project_id, user_id = call.caller.project_id or "", call.caller.user_id or ""
     project, own = now.limits(project_id, user_id)
-    return Bounds(project, own or None, {**project, **own}["server_group_members"])
+    return CreationQuotas(project, own or None, {**project, **own}["server_group_members"])
 
 
 def _image(service: ComputeService, call: Call, server: Json, flavor: Flavor) -> Image | None:

@@ -11,8 +11,8 @@ from moorage.compute.hosts import host_status
 from moorage.compute.servers import lifecycle, listing
 from moorage.compute.servers import servers as domain
 from moorage.compute.servers.actions import Origin
-from moorage.compute.servers.creation import Order
-from moorage.compute.servers.listing import Listing
+from moorage.compute.servers.creation import CreationRequest
+from moorage.compute.servers.listing import ServerQuery
 from moorage.compute.servers.server import Server
 from moorage.compute_api import links
 from moorage.compute_api.endpoint import RULE, is_admin, owner_of
@@ -74,7 +74,10 @@ def detail(service: ComputeService, call: Call) -> Reply:
 
 
 def _listed(
-    service: ComputeService, call: Call, all_tenants_rule: str, read: Callable[[Connection, Listing], list[T]]
+    service: ComputeService,
+    call: Call,
+    all_tenants_rule: str,
+    read: Callable[[Connection, ServerQuery], list[T]],
 ) -> list[T]:
     wanted = server_filters.read(service, call, all_tenants_rule)
     if wanted is None:
@@ -111,7 +114,7 @@ def create(service: ComputeService, call: Call) -> Reply:
     body = call.json()
     asked = body["server"]
     wanted, bounds = server_body.read(service, call, body)
-    made = service.creations.submit(Order(origin_of(call), wanted, bounds))
+    made = service.creations.submit(CreationRequest(origin_of(call), wanted, bounds))
     service.wake()
     if as_boolean(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": made.reservation_id})

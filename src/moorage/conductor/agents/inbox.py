@@ -28,7 +28,7 @@ from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes
 from moorage.ledger import ledger
-from moorage.ledger.ledger import Answer
+from moorage.ledger.ledger import AgentAnswer
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -56,7 +56,8 @@ class Inbox:
 
     def on_results(self, results: Sequence[Result]) -> None:
         answers = [
-            Answer(result.operation_id, result.attempt, msgspec.to_builtins(result)) for result in results
+            AgentAnswer(result.operation_id, result.attempt, msgspec.to_builtins(result))
+            for result in results
         ]
         fresh = self._write(lambda connection: ledger.answer(connection, answers))
         RESULTS.labels("fresh").inc(len(fresh))

@@ -31,7 +31,7 @@ from moorage.db.database import Database
 from moorage.db.tables.compute import servers as server_table
 from moorage.ledger import ledger
 from moorage.ledger.leases import Lease, Leases
-from moorage.ledger.ledger import Checkpoint, Ending, Operation
+from moorage.ledger.ledger import Checkpoint, Completion, Operation
 from moorage.network.contract import NetworkUnavailableError
 from moorage.placement.client.contract import PlacementUnavailableError
 
@@ -293,7 +293,7 @@ class Runner:
             )
             ended = [work for work in kept if work.outcome is not None]
             ledger.finish(
-                connection, [Ending(work.operation, work.outcome or "", work.error) for work in ended]
+                connection, [Completion(work.operation, work.outcome or "", work.error) for work in ended]
             )
             actions.finish(
                 connection,

@@ -34,7 +34,7 @@ from moorage.conductor.placing.placed import MoveState
 from moorage.conductor.placing.placing import Disputed
 from moorage.conductor.ports import server_ports
 from moorage.deciding.decider import NoHost
-from moorage.network.contract import NetworkError, Reach
+from moorage.network.contract import NetworkAccess, NetworkError
 
 M = TypeVar("M", bound=MoveState)
 _DISPUTE_SECONDS = 0.5
@@ -96,7 +96,7 @@ class Moving(OperationKind, Generic[M]):
 
     def _movable(self, batch: Sequence[Work[M]]) -> list[Work[M]]:
         """Ports follow a server only if we can bind them: found out before anything is shut down."""
-        if self._tools.network.reach is not Reach.AGENTS:
+        if self._tools.network.reach is not NetworkAccess.AGENTS:
             return list(batch)
         stuck = [work for work in batch if server_ports.of(work)]
         for work in stuck:

@@ -9,7 +9,7 @@ import msgspec
 from moorage.compute.servers.server import Server
 from moorage.conductor.engine.work import Work
 from moorage.conductor.placing.placed import Placed, Placing
-from moorage.network.contract import Binding, Holding, Order, PortRecord
+from moorage.network.contract import Binding, Holding, PortRecord, PortRequest
 
 
 def of(work: Work[Any]) -> list[PortRecord]:
@@ -42,9 +42,9 @@ def holding(work: Work[Any]) -> Holding:
     return Holding.of(work.server.uuid, work.changes.get("request", work.server.request))
 
 
-def order(server: Server) -> Order:
+def order(server: Server) -> PortRequest:
     """What a server that has no ports yet asks for."""
-    return Order(
+    return PortRequest(
         server.uuid,
         server.project_id,
         server.name,

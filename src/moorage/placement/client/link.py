@@ -16,7 +16,7 @@ from moorage.placement.client.contract import (
     PlacementUnavailableError,
 )
 from moorage.placement.client.dialect import OLDEST, Version, missing
-from moorage.placement.client.transport import Answer, PatientTransport
+from moorage.placement.client.transport import PatientTransport, Response
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -51,10 +51,10 @@ class Link:
         """The path of an extension of ours, if the service has it."""
         return self._discovered()[1].get(name)
 
-    def get(self, path: str, query: Sequence[tuple[str, str]] = ()) -> Answer:
+    def get(self, path: str, query: Sequence[tuple[str, str]] = ()) -> Response:
         return self.send("GET", f"{path}?{urlencode(query)}" if query else path)
 
-    def send(self, method: str, path: str, body: Any = None) -> Answer:
+    def send(self, method: str, path: str, body: Any = None) -> Response:
         version = self.version
         headers = {"OpenStack-API-Version": f"placement {_dotted(version)}", "Accept": "application/json"}
         content = None
@@ -131,23 +131,23 @@ class _Problems(msgspec.Struct):
 CONCURRENT_UPDATE = "placement.concurrent_update"
 
 
-def expect(answer: Answer, *statuses: int) -> bytes:
+def expect(answer: Response, *statuses: int) -> bytes:
     """The body of a good answer; anything else is a refusal."""
     if answer.status not in statuses:
         raise refusal(answer)
     return answer.body
 
 
-def refusal(answer: Answer) -> PlacementRefusedError:
+def refusal(answer: Response) -> PlacementRefusedError:
     return PlacementRefusedError(answer.status, _problem(answer).detail)
 
 
-def is_concurrent_update(answer: Answer) -> bool:
+def is_concurrent_update(answer: Response) -> bool:
     """Whether somebody else changed the provider or consumer since we looked."""
     return answer.status == 409 and _problem(answer).code == CONCURRENT_UPDATE
 
 
-def _problem(answer: Answer) -> _Problem:
+def _problem(answer: Response) -> _Problem:
     try:
         (problem, *_) = msgspec.json.decode(answer.body, type=_Problems).errors
     except (msgspec.MsgspecError, ValueError):

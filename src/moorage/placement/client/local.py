@@ -39,7 +39,7 @@ from moorage.placement.report import Report
 from moorage.placement.search import parse
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.providers import find_providers
-from moorage.placement.search.request import Request
+from moorage.placement.search.request import SearchRequest
 from moorage.placement.search.result import SearchResult
 from moorage.placement.search.why import explain
 from moorage.placement.service import PlacementService
@@ -211,7 +211,7 @@ def _allocation_requests(fleet: Fleet, result: SearchResult) -> list[AllocationR
     ]
 
 
-def _request(query: Sequence[tuple[str, str]]) -> Request:
+def _request(query: Sequence[tuple[str, str]]) -> SearchRequest:
     return parse.candidates_request(query, MICROVERSION)
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from moorage.core.uuids import is_uuid_like
 from moorage.placement.search.providers import ProviderFilters
-from moorage.placement.search.request import GroupPolicy, Request, RequestGroup
+from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
 
 Version = tuple[int, int]
 Pairs = Sequence[tuple[str, str]]
@@ -34,7 +34,7 @@ class QueryError(ValueError):
         self.code = code
 
 
-def candidates_request(pairs: Pairs, version: Version) -> Request:
+def candidates_request(pairs: Pairs, version: Version) -> SearchRequest:
     """The request of `GET /allocation_candidates`; its parameters' names have passed the schema."""
     limit = _limit(_values(pairs, "limit"))
     policy = _group_policy(_values(pairs, "group_policy"))
@@ -51,7 +51,7 @@ def candidates_request(pairs: Pairs, version: Version) -> Request:
         raise QueryError(
             'The "group_policy" parameter is required when specifying more than one "resources{N}" parameter.'
         )
-    return Request(
+    return SearchRequest(
         groups=tuple(groups.values()),
         limit=limit,
         group_policy=policy,
