@@ -12,7 +12,6 @@ from moorage.db.tables.compute import nodes
 from tests.support.crossing import Crossing
 from tests.support.stage_neutron import NETWORK, StageNeutron
 
-
 FACTS = {"supported_instances": [["x86_64", "fake", "hvm"]]}
 
 

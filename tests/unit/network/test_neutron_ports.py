@@ -86,7 +86,10 @@ def test_what_a_segment_or_a_bridge_gave_goes_with_the_host() -> None:
 
 
 def test_both_forms_of_a_resource_request_are_understood() -> None:
-    wanted = {"resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 600}, "required": ["CUSTOM_PHYSNET_1"]}
+    wanted: dict[str, Any] = {
+        "resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 600},
+        "required": ["CUSTOM_PHYSNET_1"],
+    }
     extended = {"request_groups": [{"id": "g1", **wanted}], "same_subtree": ["g1"]}
     needs = neutron_ports.resources({"id": "port-1", "resource_request": extended})
     assert needs == PortNeeds([PortGroup("g1", wanted["resources"], ["CUSTOM_PHYSNET_1"])], ["g1"])

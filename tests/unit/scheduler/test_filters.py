@@ -110,7 +110,7 @@ def test_different_host() -> None:
 def test_hints_name_one_server_or_several() -> None:
     nodes = {uuid(11): uuid(1), uuid(12): uuid(2)}
     asked = with_neighbours(request(), {"same_host": uuid(11), "different_host": [uuid(12), uuid(13)]}, nodes)
-    assert asked.same_nodes == {uuid(1)}
+    assert asked.same_nodes == frozenset({uuid(1)})
     assert asked.different_nodes == {uuid(2)}
 
 

@@ -281,7 +281,8 @@ def test_what_is_kept_between_decisions_changes_none_of_them(nodes: list[Node], 
         if decision.chosen is not None:
             board.take(wanted, decision.chosen.place.node_uuid, decision.chosen.allocations)
             placed.append((decision.chosen.place.node_uuid, decision.chosen.allocations))
-        if placed and data.draw(st.booleans()):
+        gives_back: bool = bool(placed) and data.draw(st.booleans())
+        if gives_back:
             board.give_back(wanted, *placed.pop(data.draw(st.integers(0, len(placed) - 1))))
 
 

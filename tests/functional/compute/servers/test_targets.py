@@ -181,7 +181,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory, sqlite_template: Path, book:
 
 
 LINES = [
-    pytest.param(route.path, method, id=f"{method} {route.path}")
+    (route.path, method)
     for route in ROUTES
     for method, endpoint in route.methods.items()
     if "absent" not in endpoint.handler.__module__
@@ -209,7 +209,7 @@ def walk(stage: Stage, path: str, method: str) -> list[tuple[str, Target]]:
     return asked
 
 
-@pytest.mark.parametrize(("path", "method"), LINES)
+@pytest.mark.parametrize(("path", "method"), LINES, ids=[f"{method} {path}" for path, method in LINES])
 def test_a_rule_is_asked_about_the_owner(stage: Stage, path: str, method: str) -> None:
     whose = owner(path)
     for rule, target in walk(stage, path, method):
@@ -232,9 +232,7 @@ def act(stage: Stage, name: str, argument: Any) -> list[tuple[str, Target]]:
 
 def test_every_rule_is_asked_about_somewhere(stage: Stage) -> None:
     """A rule that nothing asks about would only look as if it protected something."""
-    asked = {
-        rule for path, method in (line.values for line in LINES) for rule, _ in walk(stage, path, method)
-    }
+    asked = {rule for path, method in LINES for rule, _ in walk(stage, path, method)}
     for name in ACTIONS:
         asked |= {rule for argument in ARGUMENTS.get(name, [None]) for rule, _ in act(stage, name, argument)}
     asked |= further(stage)
