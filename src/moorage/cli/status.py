@@ -14,13 +14,14 @@ from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
 from moorage.compute.hosts import liveness
 from moorage.compute.hosts.registry import AGENT_BINARY
+from moorage.core.microversions import text
 from moorage.db import engine, migrate
 from moorage.db.order import by_character
 from moorage.db.tables.compute import services
 from moorage.network import probe as network_probe
 from moorage.placement.client.connect import is_configured
-from moorage.placement.client.dialect import TREE_SINCE, Version
 from moorage.placement.client.probe import Health, probe
+from moorage.placement.microversions import Microversion
 
 CHECK_FAILED = 255
 """As oslo.upgradecheck leaves when it could not look, so that no result is mistaken for this."""
@@ -65,10 +66,10 @@ class Checks(upgradecheck.UpgradeCommands):
                 upgradecheck.Code.SUCCESS, "[placement_client] is not set: right for `moorage up` only."
             )
         found = probe(self._conf)
-        if found.version is not None and found.version < TREE_SINCE:
+        if found.version is not None and found.version < Microversion.CANDIDATES_IN_ONE_TREE:
             return _failure(
-                f"Placement speaks version {_dotted(found.version)}, this release needs "
-                f"{_dotted(TREE_SINCE)}: upgrade Placement first."
+                f"Placement speaks version {text(found.version)}, this release needs "
+                f"{text(Microversion.CANDIDATES_IN_ONE_TREE)}: upgrade Placement first."
             )
         if found.health is Health.READY:
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
@@ -148,10 +149,6 @@ def _older_agents(connected: Engine, needed: AgentVersion, down_after: int) -> l
     )
     with connected.connect() as connection:
         return list(connection.execute(query.order_by(by_character(services.c.host))).scalars())
-
-
-def _dotted(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
 
 
 def _failure(sentence: str) -> upgradecheck.Result:

@@ -7,13 +7,13 @@ from urllib.parse import parse_qsl
 
 import falcon
 
+from moorage.core.microversions import Version
 from moorage.core.nul import NUL, REFUSAL
 from moorage.http import turns
 from moorage.http.caller import Caller
 from moorage.http.errors import JSON, BodyTooLarge, HttpError
 from moorage.http.policy import Authorizer, Target
 from moorage.http.schema import AnySchema
-from moorage.http.version import Version
 
 LONGEST_QUERY = 128 * 1024
 """Room for thousands of UUIDs; what a server takes as a whole, with all headers, is a little more."""

@@ -24,8 +24,9 @@ from moorage.http.turns import Turns
 from moorage.placement import options
 from moorage.placement.api import policies, refusals
 from moorage.placement.api.routes import ROUTES
-from moorage.placement.api.versions import CACHING_SINCE, VERSIONS
+from moorage.placement.api.versions import VERSIONS
 from moorage.placement.errors import PlacementError
+from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
 
 OPTIONS = (log_options.OPTIONS, db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS)
@@ -45,7 +46,7 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
         Authorizer(conf, policies.rules(ROUTES)),
         style=refusals.STYLE,
         longest_body=conf.placement.max_request_body_size,
-        caching_since=CACHING_SINCE,
+        caching_since=Microversion.CACHING_HEADERS,
         translations={PlacementError: refusals.default_answer},
     )
     stack: Wsgi = auth.middleware(conf, _PUBLIC, refusals.STYLE)(api.wsgi)

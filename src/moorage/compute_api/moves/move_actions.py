@@ -13,6 +13,7 @@ from moorage.compute.quotas import quotas
 from moorage.compute.servers.lifecycle import require_unlocked
 from moorage.compute_api.endpoint import RULE, is_admin
 from moorage.compute_api.flavors.flavors import visible_to
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import live_checks
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.servers.asked import Asked
@@ -56,7 +57,7 @@ def revert_resize(asked: Asked) -> None:
 
 
 def _migration_host(asked_version: tuple[int, int], argument: Any) -> str | None:
-    return (argument or {}).get("host") if asked_version >= (2, 56) else None
+    return (argument or {}).get("host") if asked_version >= Microversion.MIGRATION_TO_NAMED_HOST else None
 
 
 def migrate_rule(version: tuple[int, int], argument: Any) -> str:
@@ -73,7 +74,7 @@ def live_rule(_version: tuple[int, int], argument: Any) -> str:
 
 def check_live(service: ComputeService, call: Call, argument: Any) -> None:
     """Before 2.34 whoever asks is told at once if nothing can come of it; since then it is in the actions."""
-    if call.version >= (2, 34):
+    if call.version >= Microversion.LIVE_MIGRATION_CHECKED_LATER:
         return
     host, down_time = argument["host"] or None, service.settings.service_down_time
     with service.database.read() as connection:
@@ -95,8 +96,8 @@ def evacuate(asked: Asked) -> Reply:
     """The password is made, and since 2.14 kept to ourselves: what a server is given comes with its image."""
     argument = asked.argument
     _require_target_of_force(argument)
-    stopped = asked.call.version >= (2, 95)
-    if asked.call.version >= (2, 14):
+    stopped = asked.call.version >= Microversion.EVACUATED_STAY_STOPPED
+    if asked.call.version >= Microversion.SIMPLER_EVACUATION:
         moves.evacuate(ask_of(asked), argument.get("host"), stopped=stopped)
         return empty(200)
     on_shared_storage = as_boolean(argument["onSharedStorage"])

@@ -14,6 +14,7 @@ from moorage.compute.moves.moves import Ask
 from moorage.compute.servers import lifecycle
 from moorage.compute_api import times
 from moorage.compute_api.endpoint import RULE, is_admin, owner_of
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves.migrations import ends, newer
 from moorage.compute_api.servers.servers import find, lock, origin_of
 from moorage.compute_api.service import ComputeService
@@ -59,7 +60,7 @@ def act(service: ComputeService, call: Call) -> Reply:
 
 def delete(service: ComputeService, call: Call) -> Reply:
     """Abort a live migration."""
-    queued = call.version >= (2, 65)
+    queued = call.version >= Microversion.QUEUED_LIVE_MIGRATION_ABORTED
     return _change(service, call, lambda ask: live_migrations.abort(ask, _identity(call), queued=queued))
 
 

@@ -11,6 +11,7 @@ from moorage.compute.quotas import quotas
 from moorage.compute.servers import labels, rebuilds, servers
 from moorage.compute.servers.rebuilds import RebuildRequest
 from moorage.compute_api.endpoint import RULE, owner_of
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves.move_actions import ask_of
 from moorage.compute_api.servers import server_body
 from moorage.compute_api.servers.asked import Asked
@@ -91,12 +92,14 @@ def _answer(asked: Asked) -> Reply:
     view = ServerView(call)
     down_time = asked.service.settings.service_down_time
     statuses = host_status.of_hosts(connection, [server.host], down_time)
-    groups = servers.groups_of(connection, server.id) if call.version >= (2, 71) else None
+    groups = (
+        servers.groups_of(connection, server.id) if call.version >= Microversion.GROUPS_IN_SERVER else None
+    )
     shown = view.updated(server, statuses, groups)
     shown["adminPass"] = asked.argument.get("adminPass") or password()
-    if call.version >= (2, 54):
+    if call.version >= Microversion.KEY_AT_REBUILD:
         shown["key_name"] = server.key_name
     shown.pop(EXTENDED_USER_DATA, None)  # a rebuild has one of its own
-    if call.version >= (2, 57):
+    if call.version >= Microversion.USER_DATA_INSTEAD_OF_FILES:
         shown["user_data"] = server.user_data
     return Reply(202, {"server": shown}, headers={"location": shown["links"][0]["href"]})

@@ -20,6 +20,7 @@ from moorage.compute.servers import labels
 from moorage.compute.servers.creation import CreationQuotas, ServerTemplate
 from moorage.compute_api.endpoint import RULE, own_project
 from moorage.compute_api.flavors.flavors import visible_to
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.ports import server_networks
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.service import ComputeService
@@ -83,7 +84,9 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplat
         },
         least=least,
         most=most,
-        description=server.get("description") if call.version >= (2, 19) else server["name"].strip(),
+        description=server.get("description")
+        if call.version >= Microversion.SERVER_DESCRIPTIONS
+        else server["name"].strip(),
         hostname=server.get("hostname"),
         image_ref="" if image is None else image.id,
         key_name=server.get("key_name"),

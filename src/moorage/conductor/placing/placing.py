@@ -23,7 +23,12 @@ from moorage.deciding.decider import Decider, Leaving, NoHost, Pass, Seat
 from moorage.deciding.hosts import Hosts
 from moorage.deciding.subject import Subject
 from moorage.ledger.leases import Lease
-from moorage.placement.client.contract import ConsumerClaim, PlacementClient, PlacementRefusedError
+from moorage.placement.client.contract import (
+    ConsumerChangedError,
+    ConsumerClaim,
+    PlacementClient,
+    PlacementRefusedError,
+)
 from moorage.scheduler.board import Board
 from moorage.scheduler.trace import Attempt
 
@@ -165,7 +170,7 @@ class Placer:
             for seat, refusal in zip(seats, self._submit(seats), strict=True):
                 if refusal is None:
                     _take(seat, this.board)
-                elif "consumer generation conflict" in refusal.detail:
+                elif isinstance(refusal, ConsumerChangedError):
                     seat.disputed = True
                 else:
                     _go_on(seat, refusal, this.board)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
+from moorage.core.microversions import Version
 from moorage.placement.client.connect import connect
 from moorage.placement.client.contract import (
     PlacementDeniedError,
     PlacementRefusedError,
     PlacementUnavailableError,
 )
-from moorage.placement.client.dialect import Version
 from moorage.placement.client.link import PlacementTooOldError
 
 
