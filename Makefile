@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format unit docs graphs conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-ports bench-targeted integration reference lab lock release-note clean
+.PHONY: help up test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-ports bench-targeted integration reference lab lock release-note clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -79,6 +79,10 @@ docs: $(VENV)/.test  ## build the documentation into docs/_build/html
 
 graphs: $(VENV)/.test  ## draw the steps of each kind of operation into the documentation
 	$(BIN)/python -m moorage.conductor.operations.graphs > docs/compute/operations.md
+
+microversions: $(VENV)/.test  ## write the tables of microversions into the documentation
+	$(BIN)/python -m moorage.compute_api.microversions > docs/compute/microversions.md
+	$(BIN)/python -m moorage.placement.microversions > docs/placement/microversions.md
 
 release-note: $(VENV)/.test  ## start a release note: make release-note ARGS=short-name
 	$(BIN)/reno new $(ARGS)

@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from uuid import UUID
 
 from moorage.placement.fleet.fleet import Fleet
@@ -20,7 +21,7 @@ from moorage.placement.fleet.record import InventoryRecord, ProviderRecord
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.capacity import how_many_fit
 from moorage.placement.search.encode import CandidateEncoder, Shape
-from moorage.placement.search.request import GroupPolicy, Request, RequestGroup
+from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
 from moorage.placement.search.why import explain
 
 CLASSES = {0: "VCPU", 1: "MEMORY_MB", 2: "DISK_GB", 3: "SRIOV_NET_VF"}
@@ -90,7 +91,7 @@ def main() -> None:
     encoder = CandidateEncoder(fleet)
 
     def ask(group: RequestGroup, limit: int | None = 1000) -> bytes:
-        return encoder.encode(find_candidates(fleet, Request((group,), limit=limit)), NEWEST)
+        return encoder.encode(find_candidates(fleet, SearchRequest((group,), limit=limit)), NEWEST)
 
     traits = tuple(frozenset({TRAITS[number]}) for number in fleet.traits_of[0][:3])
     report("candidates, limit=1000, first time", best(lambda: ask(RequestGroup("", FLAVOR)), 1))
@@ -100,14 +101,14 @@ def main() -> None:
     tree = RequestGroup("", {"VCPU": 1}, in_tree=fleet.uuids[count // 2])
     report("candidates, in_tree", best(lambda: ask(tree), 200))
     report("one usage update", best(lambda: fleet.update_usage(1, 2, 2.0, {0: 1, 1: 1024, 2: 10}), 200))
-    report("why", best(lambda: explain(fleet, Request((RequestGroup("", {**FLAVOR, "VCPU": 99}),))), 3))
-    report("capacity", best(lambda: how_many_fit(fleet, Request((RequestGroup("", FLAVOR),)), True), 3))
+    report("why", best(lambda: explain(fleet, SearchRequest((RequestGroup("", {**FLAVOR, "VCPU": 99}),))), 3))
+    report("capacity", best(lambda: how_many_fit(fleet, SearchRequest((RequestGroup("", FLAVOR),)), True), 3))
 
     wide = wide_tree(8)
     groups = tuple(RequestGroup(f"_{number}", {"SRIOV_NET_VF": 1}) for number in range(8))
     for policy in GroupPolicy:
-        request = Request(groups, group_policy=policy)
-        report(f"8 groups of 8 choices, {policy}", best(lambda r=request: find_candidates(wide, r), 3))
+        request = SearchRequest(groups, group_policy=policy)
+        report(f"8 groups of 8 choices, {policy}", best(partial(find_candidates, wide, request), 3))
 
 
 if __name__ == "__main__":

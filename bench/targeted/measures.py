@@ -7,7 +7,6 @@ import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -20,11 +19,12 @@ from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.db.tables.compute import nodes, services
 from moorage.deciding.decider import Decider, Seat
 from moorage.deciding.hosts import Hosts
+from moorage.deciding.subject import Subject
 from moorage.placement.client.contract import ReportedProvider
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
 from moorage.placement.service import PlacementService
-from moorage.scheduler.settings import Settings
+from moorage.scheduler.settings import SchedulerSettings
 
 INVENTORIES = {"VCPU": {"total": 64}, "MEMORY_MB": {"total": 262_144}, "DISK_GB": {"total": 4_096}}
 FLAVOR = {"id": "1", "name": "m1.tiny", "vcpus": 1, "ram": 512, "disk": 1, "extra_specs": {}}
@@ -55,7 +55,7 @@ class Fleet:
         database, client = self._placement.database, LocalPlacement(self._placement)
         aggregates = KnownAggregates(database)
         known = Hosts(database, aggregates, down_after=86_400, default_zone="nova")
-        self._decider = Decider(database, known, aggregates, client, Settings(), default_zone="nova")
+        self._decider = Decider(database, known, aggregates, client, SchedulerSettings(), default_zone="nova")
 
     def _fill(self, database: Database) -> None:
         """As agents would have reported it."""
@@ -97,13 +97,5 @@ class Fleet:
         return Timing(statistics.median(took), quantiles[-1], processor / count)
 
 
-def _server(host: str | None) -> dict[str, Any]:
-    """The row that a server would have."""
-    return {
-        "uuid": str(uuid.uuid4()),
-        "project_id": "p",
-        "user_id": "u",
-        "flavor": FLAVOR,
-        "requested_zone": None,
-        "request": {"host": host, "networks": "none"},
-    }
+def _server(host: str | None) -> Subject:
+    return Subject(str(uuid.uuid4()), "p", "u", FLAVOR, {"host": host, "networks": "none"})

@@ -12,7 +12,7 @@ from oslo_config import cfg
 
 from moorage.compute.options import OPTIONS as COMPUTE_OPTIONS
 from moorage.compute_api import wsgi
-from moorage.compute_api.service import ComputeService, Settings
+from moorage.compute_api.service import ComputeService, ComputeSettings
 from moorage.core import config
 from moorage.db import engine, migrate
 from moorage.db.database import Database
@@ -124,7 +124,7 @@ def cloud_on(
     catalogue.seed()
     service = ComputeService(
         database,
-        Settings.from_conf(conf),
+        ComputeSettings.from_conf(conf),
         images=catalogue,
         network=PoolNetwork(database, PoolSettings.from_conf(conf)),
         placement=LocalPlacement(placement),

@@ -17,10 +17,8 @@ from moorage.bus.local import LocalBus
 from moorage.bus.versions import NEWEST
 from moorage.cli import seeding, settings
 from moorage.compute_api import wsgi as compute_wsgi
-from moorage.compute_api.service import ComputeService
-from moorage.compute_api.service import Settings as ComputeSettings
-from moorage.conductor.service import ConductorService
-from moorage.conductor.service import Settings as ConductorSettings
+from moorage.compute_api.service import ComputeService, ComputeSettings
+from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.db import engine, migrate
 from moorage.db.tables.compute import operations, services
 from moorage.db.tables.placement import allocations, consumers

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from moorage.placement.client.transport import Answer, Transport
+from moorage.placement.client.transport import Response, Transport
 
 Version = tuple[int, int]
 
@@ -20,19 +20,19 @@ class OlderService:
         self._transport = transport
         self.newest = newest
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         if path == "/":
             return self._document(self._transport.send(method, path, body, headers))
         if self._asked(headers) > self.newest:
-            return Answer(406, b'{"errors": [{"status": 406, "detail": "Unacceptable version header"}]}')
+            return Response(406, b'{"errors": [{"status": 406, "detail": "Unacceptable version header"}]}')
         return self._transport.send(method, path, body, headers)
 
-    def _document(self, answer: Answer) -> Answer:
+    def _document(self, answer: Response) -> Response:
         document = json.loads(answer.body)
         (version,) = document["versions"]
         version["max_version"] = f"{self.newest[0]}.{self.newest[1]}"
         version.pop("extensions", None)
-        return Answer(answer.status, json.dumps(document).encode())
+        return Response(answer.status, json.dumps(document).encode())
 
     def _asked(self, headers: Mapping[str, str]) -> Version:
         service, _, number = headers["OpenStack-API-Version"].partition(" ")

@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Self
 
 from tests.support import debian
-from tests.support.debian import Unavailable as Unavailable
 from tests.support.processes import NotReadyError, free_port, wait_until
 
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")

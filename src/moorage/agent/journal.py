@@ -54,7 +54,7 @@ class Accepted(msgspec.Struct):
     """Overtaken by newer ones: nothing."""
 
 
-class Known(msgspec.Struct):
+class NewestTask(msgspec.Struct):
     """The newest task of a server; no result yet means that it is at work."""
 
     fence: Fence
@@ -211,14 +211,14 @@ class Journal:
         with self._lock:
             self._file.close()
 
-    def _known(self, file: sqlite3.Connection, server_uuid: str) -> Known | None:
+    def _known(self, file: sqlite3.Connection, server_uuid: str) -> NewestTask | None:
         row = file.execute(
             "SELECT operation, attempt, last, result FROM tasks WHERE server = ?", (server_uuid,)
         ).fetchone()
         if row is None:
             return None
         result = None if row[3] is None else msgspec.msgpack.decode(row[3], type=Result)
-        return Known(row[:3], result)
+        return NewestTask(row[:3], result)
 
     def _begin(self, file: sqlite3.Connection, task: Task) -> None:
         file.execute(

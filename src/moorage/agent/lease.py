@@ -19,7 +19,7 @@ _SHARE = 0.5
 """Of the lease that we use: what we order takes its time to arrive."""
 
 
-class Lease:
+class OwnershipLease:
     def __init__(self, trust: Callable[[float], None], clock: Callable[[], float] = uptime) -> None:
         """`trust` is told until when what we own may be relied on."""
         self._trust = trust

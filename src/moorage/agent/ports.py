@@ -17,12 +17,12 @@ import msgspec
 from oslo_config import cfg
 
 from moorage.drivers.contract import DriverError
-from moorage.network.contract import Holding, Network, NetworkError, NetworkUnavailableError, PortRecord
+from moorage.network.contract import Network, NetworkError, NetworkUnavailableError, PortRecord, ServerPorts
 from moorage.network.delegation import Delegated
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-Wanted = Callable[[], bool]
+StillWanted = Callable[[], bool]
 """Whether the agent goes on, and knows nothing newer about a server: then its ports are ours to work on."""
 
 
@@ -49,7 +49,7 @@ class Ports:
     def have_network(self) -> bool:
         return self._network is not None
 
-    def get_ready(self, delegated: Delegated, wanted: Wanted) -> list[PortRecord]:
+    def get_ready(self, delegated: Delegated, wanted: StillWanted) -> list[PortRecord]:
         """Phase 2, after phase 1 if that is ours; on failure nothing is left of what we made."""
         try:
             return self._bound(delegated, wanted)
@@ -57,7 +57,7 @@ class Ports:
             self.throw_away(delegated, wanted)
             raise
 
-    def _bound(self, delegated: Delegated, wanted: Wanted) -> list[PortRecord]:
+    def _bound(self, delegated: Delegated, wanted: StillWanted) -> list[PortRecord]:
         network = self._required()
         binding = delegated.binding
         ports = binding.ports
@@ -68,7 +68,7 @@ class Ports:
         (done,) = [_ports_of(one) for one in self._patiently(lambda: network.bind([bound]), wanted)]
         return done
 
-    def throw_away(self, delegated: Delegated, wanted: Wanted) -> None:
+    def throw_away(self, delegated: Delegated, wanted: StillWanted) -> None:
         """Those that a conductor made are left to it; and so are all once it has decided something else."""
         if delegated.order is None or self._network is None or not wanted():
             return
@@ -76,15 +76,15 @@ class Ports:
         wishes = order.networks if isinstance(order.networks, list) else []
         brought = frozenset(wish["port"] for wish in wishes if wish.get("port"))
         try:
-            self._network.release([Holding(order.server_uuid, [], brought)])
+            self._network.release([ServerPorts(order.server_uuid, [], brought)])
         except (NetworkError, NetworkUnavailableError) as error:
             LOG.warning("ports of server %s are left behind for now: %s", order.server_uuid, error)
 
-    def wait_until_up(self, server_uuid: str, ports: list[PortRecord], wanted: Wanted) -> None:
+    def wait_until_up(self, server_uuid: str, ports: list[PortRecord], wanted: StillWanted) -> None:
         """Until they carry traffic, for which they have a bounded time."""
         if not (ports and self._settings.plug_seconds):
             return
-        network, holding = self._required(), Holding(server_uuid, ports)
+        network, holding = self._required(), ServerPorts(server_uuid, ports)
         deadline = time.monotonic() + self._settings.plug_seconds
         while not all(self._patiently(lambda: network.are_up([holding]), wanted)):
             if not wanted():
@@ -99,7 +99,7 @@ class Ports:
             raise DriverError("the ports did not come up in time", retry_elsewhere=True)
         LOG.warning("server %s runs, but its ports are not up", server_uuid)
 
-    def release(self, holding: Holding) -> None:
+    def release(self, holding: ServerPorts) -> None:
         """A server is gone for good."""
         network = self._required()
         try:
@@ -112,7 +112,7 @@ class Ports:
             raise DriverError("this host has no credentials for Neutron", retry_elsewhere=True)
         return self._network
 
-    def _patiently(self, ask: Callable[[], T], wanted: Wanted) -> T:
+    def _patiently(self, ask: Callable[[], T], wanted: StillWanted) -> T:
         """A network service that is away for a moment is no reason to leave the host."""
         pause = self._settings.first_pause
         for left in reversed(range(self._settings.tries)):

@@ -16,10 +16,10 @@ from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.messaging import MessagingAgentSide
 from moorage.cli import agent_driver, metrics, settings
 from moorage.cli.agent_driver import Chosen
-from moorage.cli.ending import Ending, ignore_hangup
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
+from moorage.cli.shutdown import Shutdown, ignore_hangup
 from moorage.core import log, private
 from moorage.core.config import ConfigError
 from moorage.network.connect import connect_agent
@@ -67,7 +67,7 @@ def run(
         private.directory(directory, _KEPT)
     except OSError as error:
         raise CommandError(f"can't use the state directory {directory}: {error}") from error
-    ending = Ending(conf.process.grace_seconds)
+    ending = Shutdown(conf.process.grace_seconds)
     ending.listen()
     placement = connect(conf)
     chosen = agent_driver.choose(conf, directory, placement)

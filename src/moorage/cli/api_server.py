@@ -8,7 +8,7 @@ from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
 from moorage.cli.workers import Listen, Port, Threads, Workers
-from moorage.compute_api.service import ComputeService, Settings
+from moorage.compute_api.service import ComputeService, ComputeSettings
 from moorage.compute_api.wsgi import build
 from moorage.db import engine
 from moorage.db.database import Database
@@ -57,7 +57,7 @@ def worker() -> Wsgi:
     catalogue = Catalogue(database)
     service = ComputeService(
         database=database,
-        settings=Settings.from_conf(conf),
+        settings=ComputeSettings.from_conf(conf),
         images=connect_images(conf, database),
         network=connect_network(conf, database),
         placement=connect(conf),

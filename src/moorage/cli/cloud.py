@@ -13,10 +13,8 @@ from moorage.bus import notifications
 from moorage.bus.local import LocalBus
 from moorage.cli import seeding
 from moorage.compute_api import wsgi as compute_wsgi
-from moorage.compute_api.service import ComputeService
-from moorage.compute_api.service import Settings as ComputeSettings
-from moorage.conductor.service import ConductorService
-from moorage.conductor.service import Settings as ConductorSettings
+from moorage.compute_api.service import ComputeService, ComputeSettings
+from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import private
 from moorage.db.database import Database
 from moorage.drivers.fake import FakeDriver, FakeSettings

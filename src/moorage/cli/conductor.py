@@ -9,12 +9,12 @@ from oslo_config import cfg
 from moorage.bus import notifications
 from moorage.bus.messaging import MessagingConductorSide
 from moorage.cli import metrics, settings, workers
-from moorage.cli.ending import Ending, ignore_hangup
 from moorage.cli.errors import Commands
 from moorage.cli.network_access import require_network
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
-from moorage.conductor.service import ConductorService, Settings
+from moorage.cli.shutdown import Shutdown, ignore_hangup
+from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import log
 from moorage.db import engine
 from moorage.db.database import Database
@@ -22,8 +22,7 @@ from moorage.network.connect import connect_conductor
 from moorage.placement.client.connect import connect
 from moorage.placement.client.contract import PlacementClient
 from moorage.placement.client.local import LocalPlacement
-from moorage.placement.service import PlacementService
-from moorage.placement.service import Settings as PlacementSettings
+from moorage.placement.service import PlacementService, PlacementSettings
 
 LOG = logging.getLogger(__name__)
 commands = Commands(help="Run a conductor.")
@@ -43,13 +42,13 @@ def run(config_file: ConfigFiles = None) -> None:
     log.set_up(conf.log.level)
     workers.require_current_schema(conf)
     require_network(conf)
-    ending = Ending(conf.process.grace_seconds)
+    ending = Shutdown(conf.process.grace_seconds)
     ending.listen()
     database = Database(engine.for_service(conf))
     placement = _placement(conf, database)
     service = ConductorService(
         database,
-        Settings.from_conf(conf),
+        ConductorSettings.from_conf(conf),
         MessagingConductorSide(conf),
         connect_conductor(conf, database),
         placement,

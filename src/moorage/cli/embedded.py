@@ -15,8 +15,8 @@ from oslo_config import cfg
 from moorage.cli import address, authentication, credentials, settings
 from moorage.cli.cloud import Cloud
 from moorage.cli.credentials import Credentials, Endpoints
-from moorage.cli.ending import Ending, ignore_hangup
 from moorage.cli.errors import CommandError
+from moorage.cli.shutdown import Shutdown, ignore_hangup
 from moorage.core import private
 from moorage.db import engine, migrate
 from moorage.http.auth import Wsgi
@@ -30,7 +30,7 @@ _KEPT = ("moorage.sqlite", "password", "htpasswd", "clouds.yaml", "lock", "agent
 
 
 @dataclass(frozen=True)
-class Plan:
+class UpOptions:
     """What the command line asked for. None leaves a choice to the configuration file."""
 
     data: Path
@@ -45,7 +45,7 @@ class Plan:
 class Embedded:
     """The services of one process, from the database up. Built first, so that a mistake shows at once."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: UpOptions) -> None:
         ignore_hangup()
         self.plan = plan
         self.conf = self._configure()
@@ -75,7 +75,7 @@ class Embedded:
 
     def run(self, on_ready: Callable[[], None]) -> None:
         """Serve until SIGTERM or SIGINT; `on_ready` is called once requests are answered."""
-        ending = Ending(self.conf.process.grace_seconds)
+        ending = Shutdown(self.conf.process.grace_seconds)
         ending.listen()
         servers = [self._listen(*served) for served in self._applications]
         self._cloud.start()

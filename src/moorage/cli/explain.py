@@ -12,13 +12,13 @@ import typer
 from moorage.cli import service
 from moorage.cli.errors import CommandError
 from moorage.cli.options import Cloud, Data, Json
-from moorage.cli.service import Service, ask
+from moorage.cli.service import ServiceType, ask
 from moorage.core.uuids import is_uuid_like
 from moorage.scheduler.story import story
 from moorage.scheduler.trace import Trace
 
 
-class Decision(msgspec.Struct):
+class ShownDecision(msgspec.Struct):
     """One decision as the Compute API tells it."""
 
     attempt: int
@@ -34,7 +34,7 @@ class Decision(msgspec.Struct):
 
 class Decisions(msgspec.Struct):
     server_id: str
-    traces: list[Decision]
+    traces: list[ShownDecision]
 
 
 def explain(
@@ -48,7 +48,7 @@ def explain(
     Example: moorage explain web-1
     """
     uuid = server if is_uuid_like(server) else _uuid_of(server, cloud, data)
-    answer = ask(f"/servers/{uuid}/moorage-trace", "", cloud, data, Service.COMPUTE)
+    answer = ask(f"/servers/{uuid}/moorage-trace", "", cloud, data, ServiceType.COMPUTE)
     if as_json:
         typer.echo(answer)
         return

@@ -19,7 +19,7 @@ from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles, Json
 from moorage.cli.workers import require_current_schema
 from moorage.conductor.ownership import ownership
-from moorage.conductor.ownership.ring import Move, OwnedNode, Ring, read
+from moorage.conductor.ownership.ring import OwnedNode, ProposedMove, Ring, read
 from moorage.db import engine
 from moorage.db.database import Database
 
@@ -165,7 +165,7 @@ def _draw(ring: Ring, console: Console) -> None:
     console.print(table)
 
 
-def _draw_moves(moves: Collection[Move], hosts: Collection[str], console: Console) -> None:
+def _draw_moves(moves: Collection[ProposedMove], hosts: Collection[str], console: Console) -> None:
     console.print(f"With {', '.join(sorted(hosts)) or 'no host'}, {len(moves)} nodes would move:")
     for (source, target), count in sorted(Counter((move.node.host, move.to) for move in moves).items()):
         console.print(f"  {source or 'nobody'} → {target}: {count}")
@@ -204,5 +204,5 @@ def _node(node: OwnedNode) -> dict[str, Any]:
     }
 
 
-def _move(move: Move) -> dict[str, Any]:
+def _move(move: ProposedMove) -> dict[str, Any]:
     return {"node": move.node.uuid, "from": move.node.host or None, "to": move.to}

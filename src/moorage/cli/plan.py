@@ -14,13 +14,13 @@ import typer
 from moorage.cli import service
 from moorage.cli.errors import CommandError
 from moorage.cli.options import Cloud, Data, Json
-from moorage.cli.service import Service
+from moorage.cli.service import ServiceType
 from moorage.scheduler.plan import Plan, Planned
 from moorage.scheduler.story import ranked, story
 from moorage.scheduler.trace import Place
 
 
-class Answer(msgspec.Struct):
+class ShownPlan(msgspec.Struct):
     """As the Compute API gives it."""
 
     plan: Plan
@@ -58,11 +58,11 @@ def plan(
     optional = {"availability_zone": zone, "host": host, "project_id": project}
     asked |= {name: value for name, value in optional.items() if value is not None}
     body = {"plan": asked, "os:scheduler_hints": _hints(hint or ())}
-    answer = service.put_to("/moorage-plan", body, cloud, data, Service.COMPUTE)
+    answer = service.put_to("/moorage-plan", body, cloud, data, ServiceType.COMPUTE)
     if as_json:
         typer.echo(answer)
         return
-    for line in told(msgspec.json.decode(answer, type=Answer).plan):
+    for line in told(msgspec.json.decode(answer, type=ShownPlan).plan):
         typer.echo(line)
 
 

@@ -43,6 +43,6 @@ def seed_new_cloud(database: Database) -> None:
     """For a cloud that nobody furnishes: flavors only if it has none, since a deleted one was not wanted."""
     seed_images(database)
     with database.read() as connection:
-        found = flavors.listed(connection, flavors.Listing(None, is_public=None, limit=1))
+        found = flavors.listed(connection, flavors.FlavorQuery(None, is_public=None, limit=1))
     if not found:
         seed_flavors(database)

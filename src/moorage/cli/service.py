@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from openstack.connection import Connection
 
 
-class Service(StrEnum):
+class ServiceType(StrEnum):
     """Which of the cloud's services is asked; the value is its microversion header."""
 
     PLACEMENT = "placement 1.39"
@@ -34,12 +34,14 @@ class Service(StrEnum):
         return self.split()[0]
 
 
-def ask(path: str, query: str, cloud: str | None, data: Path, service: Service = Service.PLACEMENT) -> bytes:
+def ask(
+    path: str, query: str, cloud: str | None, data: Path, service: ServiceType = ServiceType.PLACEMENT
+) -> bytes:
     """The service's answer as it sent it; its refusal becomes a sentence."""
     return _answer("GET", f"{path}?{query}", None, cloud, data, service)
 
 
-def put_to(path: str, body: Any, cloud: str | None, data: Path, service: Service) -> bytes:
+def put_to(path: str, body: Any, cloud: str | None, data: Path, service: ServiceType) -> bytes:
     """As `ask`, for a question that has a body."""
     return _answer("POST", path, body, cloud, data, service)
 
@@ -64,7 +66,7 @@ def plain_words() -> Iterator[None]:
         raise CommandError(str(error)) from error
 
 
-def _answer(method: str, path: str, body: Any, cloud: str | None, data: Path, service: Service) -> bytes:
+def _answer(method: str, path: str, body: Any, cloud: str | None, data: Path, service: ServiceType) -> bytes:
     name = service.type.capitalize()
     headers = {"OpenStack-API-Version": service.value}
     try:
@@ -79,7 +81,7 @@ def _answer(method: str, path: str, body: Any, cloud: str | None, data: Path, se
     return content
 
 
-def _adapter(cloud: str | None, data: Path, service: Service) -> Adapter:
+def _adapter(cloud: str | None, data: Path, service: ServiceType) -> Adapter:
     region = _region(cloud, data)
     return Adapter(
         region.get_session(),

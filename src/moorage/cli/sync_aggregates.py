@@ -18,7 +18,7 @@ from moorage.cli.errors import EXPECTED, Commands, sentence
 from moorage.cli.options import Json
 from moorage.compute.aggregates import aggregates
 from moorage.compute.aggregates.mirror import PROBLEMS
-from moorage.compute.aggregates.reconciliation import NO_HOST, Change, Findings, Reconciliation
+from moorage.compute.aggregates.reconciliation import NO_HOST, Findings, MembershipChange, Reconciliation
 from moorage.compute.aggregates.reconciliation import Progress as Report
 from moorage.core import log
 from moorage.db import engine
@@ -26,7 +26,7 @@ from moorage.db.database import Database
 from moorage.placement.client.connect import connect, is_configured
 from moorage.placement.client.contract import PlacementClient
 from moorage.placement.client.local import LocalPlacement
-from moorage.placement.service import PlacementService, Settings
+from moorage.placement.service import PlacementService, PlacementSettings
 
 NOT_RUN = 1
 INCOMPLETE = 3
@@ -100,7 +100,7 @@ def _client(conf: cfg.ConfigOpts, database: Database) -> PlacementClient:
     """Where [placement_client] names no service, Placement is ours, in the same database."""
     if is_configured(conf):
         return connect(conf)
-    return LocalPlacement(PlacementService(database, Settings.from_conf(conf)))
+    return LocalPlacement(PlacementService(database, PlacementSettings.from_conf(conf)))
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def _as_json(
     return shown
 
 
-def _change(change: Change, names: Mapping[str, str]) -> dict[str, Any]:
+def _change(change: MembershipChange, names: Mapping[str, str]) -> dict[str, Any]:
     return {
         "host": change.host,
         "provider": change.provider,

@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from moorage.cli.embedded import Embedded, Plan
+from moorage.cli.embedded import Embedded, UpOptions
 from moorage.core import log
 
 
@@ -52,7 +52,7 @@ def up(
     _allow_many_files()
     log.set_up("INFO" if verbose else "WARNING")  # the terminal is for the greeting, unless asked otherwise
     embedded = Embedded(
-        Plan(
+        UpOptions(
             data.absolute(),
             listen,
             placement_port,

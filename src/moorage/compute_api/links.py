@@ -15,16 +15,16 @@ _VERSION = re.compile(r"/v2(\.1)?(?=/|$)")
 
 
 @dataclass(frozen=True)
-class Page:
+class PageRequest:
     limit: int | None
     """None for all of it."""
     marker: str | None
 
 
-def page(call: Call, most: int) -> Page:
+def page(call: Call, most: int) -> PageRequest:
     """The page that a query string, which passed its schema, asks for."""
     limit = call.query.get("limit")
-    return Page(most if limit is None else min(int(limit), most), call.query.get("marker"))
+    return PageRequest(most if limit is None else min(int(limit), most), call.query.get("marker"))
 
 
 def of(call: Call, collection: str, identity: str) -> Links:

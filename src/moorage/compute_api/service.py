@@ -12,9 +12,9 @@ from oslo_config import cfg
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.hosts.status_mirror import StatusMirror
-from moorage.compute.known import Known, Now
+from moorage.compute.reference_cache import ReferenceCache, ReferenceSnapshot
 from moorage.compute.servers import creation
-from moorage.compute.servers.creation import Made, Order
+from moorage.compute.servers.creation import CreatedServers, CreationRequest
 from moorage.db.database import Database
 from moorage.db.desk import Desk
 from moorage.deciding.decider import Decider
@@ -23,13 +23,13 @@ from moorage.deciding.planner import Planner
 from moorage.images.contract import Images
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
-from moorage.scheduler.settings import Settings as SchedulerSettings
+from moorage.scheduler.settings import SchedulerSettings
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Settings:
+class ComputeSettings:
     service_down_time: int
     max_limit: int
     default_zone: str
@@ -39,7 +39,7 @@ class Settings:
     attach_timeout: int = 60
 
     @classmethod
-    def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
+    def from_conf(cls, conf: cfg.ConfigOpts) -> ComputeSettings:
         options = conf.compute
         return cls(
             service_down_time=options.service_down_time,
@@ -54,7 +54,7 @@ class Settings:
 @dataclass(frozen=True)
 class ComputeService:
     database: Database
-    settings: Settings
+    settings: ComputeSettings
     images: Images
     network: Network
     placement: PlacementClient
@@ -64,7 +64,7 @@ class ComputeService:
     """What conductors decide by; plans are made by the same."""
 
     @cached_property
-    def creations(self) -> Desk[Order, Made]:
+    def creations(self) -> Desk[CreationRequest, CreatedServers]:
         """Where requests for servers queue up to be written together."""
         return Desk(self.database, creation.create)
 
@@ -86,14 +86,14 @@ class ComputeService:
         return KnownAggregates(self.database)
 
     @cached_property
-    def known(self) -> Known:
-        return Known(self.database, self.aggregates, self.settings.quotas)
+    def known(self) -> ReferenceCache:
+        return ReferenceCache(self.database, self.aggregates, self.settings.quotas)
 
     def zones(self) -> Zones:
         """As of now."""
         return self.zones_at(self.known.now())
 
-    def zones_at(self, now: Now) -> Zones:
+    def zones_at(self, now: ReferenceSnapshot) -> Zones:
         return Zones(now.aggregates().zone_of, self.settings.default_zone, self.settings.internal_zone)
 
     def healthy(self) -> bool:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from oslo_config import cfg
 
 from moorage.bus.contract import ConductorSide
-from moorage.bus.notifications import Notifications, Silence
+from moorage.bus.notifications import NoNotifications, Notifications
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.conductor.agents.agents import Agents
 from moorage.conductor.agents.inbox import Inbox
+from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.presence import Presence
-from moorage.conductor.agents.vigil import Vigil
 from moorage.conductor.chores.catching_up import CatchingUp
 from moorage.conductor.chores.mirroring import Mirroring
 from moorage.conductor.engine.notices import Notices
@@ -22,7 +22,7 @@ from moorage.conductor.operations.tools import Tools
 from moorage.conductor.placing.both_ends import BothEnds
 from moorage.conductor.placing.fitness import Fitness
 from moorage.conductor.placing.placing import Placer
-from moorage.conductor.ports.plugging import Plugging
+from moorage.conductor.ports.plugging import PluggingTimeout
 from moorage.conductor.ports.port_claims import PortClaims
 from moorage.conductor.ports.port_duties import PortDuties
 from moorage.conductor.ports.refreshing import Refreshing
@@ -32,11 +32,11 @@ from moorage.deciding.hosts import Hosts
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler import options as scheduler_options
-from moorage.scheduler.settings import Settings as SchedulerSettings
+from moorage.scheduler.settings import SchedulerSettings
 
 
 @dataclass(frozen=True)
-class Settings:
+class ConductorSettings:
     max_attempts: int
     pending_timeout: int
     resize_confirm_window: int
@@ -50,11 +50,11 @@ class Settings:
     host: str
     heartbeat_interval: float
     mirror_interval: int = 0
-    plugging: Plugging = field(default_factory=Plugging)
+    plugging: PluggingTimeout = field(default_factory=PluggingTimeout)
     refresh_interval: int = 0
 
     @classmethod
-    def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
+    def from_conf(cls, conf: cfg.ConfigOpts) -> ConductorSettings:
         return cls(
             max_attempts=conf.scheduler.max_attempts,
             pending_timeout=conf.scheduler.pending_timeout,
@@ -69,7 +69,7 @@ class Settings:
             host=conf.conductor.host,
             heartbeat_interval=conf.conductor.heartbeat_interval,
             mirror_interval=conf.compute.mirror_interval,
-            plugging=Plugging(conf.network.plug_timeout, conf.network.plug_is_fatal),
+            plugging=PluggingTimeout(conf.network.plug_timeout, conf.network.plug_is_fatal),
             refresh_interval=conf.network.refresh_interval,
         )
 
@@ -78,14 +78,14 @@ class ConductorService:
     def __init__(
         self,
         database: Database,
-        settings: Settings,
+        settings: ConductorSettings,
         bus: ConductorSide,
         network: Network,
         placement: PlacementClient,
         notifications: Notifications | None = None,
     ) -> None:
         self._bus = bus
-        self._notifications = notifications or Silence()
+        self._notifications = notifications or NoNotifications()
         aggregates, zone = KnownAggregates(database), settings.default_zone
         hosts = Hosts(database, aggregates, down_after=settings.service_down_time, default_zone=zone)
         decider = Decider(database, hosts, aggregates, placement, settings.scheduler, default_zone=zone)
@@ -122,7 +122,7 @@ class ConductorService:
             self.runner.wake,
             bus.cast,
             self._mirroring.wake,
-            Vigil(settings.service_down_time),
+            ListeningPeriod(settings.service_down_time),
         )
         self._catching_up = CatchingUp(database, placement, bus.cast)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)

@@ -16,14 +16,14 @@ from moorage.network.contract import PortGroup, PortNeeds
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler.errors import NoHostAllowedError
 from moorage.scheduler.groups import RequestGroup
-from moorage.scheduler.narrowing import By
+from moorage.scheduler.narrowing import NarrowedBy
 from moorage.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Reach:
+class SegmentAggregates:
     """Which aggregates stand for the segments that requests name."""
 
     aggregates_of: Mapping[str, frozenset[str]]
@@ -44,15 +44,17 @@ class Reach:
             LOG.warning("Placement does not know all segments of network %s", needs.network_name)
             return request  # binding will tell which hosts reach them
         aggregates = frozenset().union(*(each for each in known if each))
-        return request.inside(aggregates, By.SEGMENTS, needs.network_name)
+        return request.inside(aggregates, NarrowedBy.SEGMENTS, needs.network_name)
 
 
-def look_up(placement: PlacementClient, asked: Iterable[Mapping[str, Any]]) -> Reach:
+def look_up(placement: PlacementClient, asked: Iterable[Mapping[str, Any]]) -> SegmentAggregates:
     """For requests, as servers keep them; nothing is asked if none of their ports minds."""
     segments = {segment for request in asked for needs in of(request) for segment in needs.segments or ()}
     if not segments:
-        return Reach({})
-    return Reach({uuid: found.aggregates for uuid, found in placement.aggregates(segments).items()})
+        return SegmentAggregates({})
+    return SegmentAggregates(
+        {uuid: found.aggregates for uuid, found in placement.aggregates(segments).items()}
+    )
 
 
 def of(asked: Mapping[str, Any]) -> list[PortNeeds]:

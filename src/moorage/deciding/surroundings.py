@@ -14,7 +14,7 @@ from moorage.db.database import Database
 from moorage.db.tables.compute import IS_PLACE, nodes, server_group_members, server_groups, servers
 from moorage.scheduler import hints
 from moorage.scheduler.request import MOST_TREES
-from moorage.scheduler.server_group import GroupPolicy, ServerGroup
+from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 
 Target = tuple[str | None, str | None]
 """A host and a node, by their names."""
@@ -22,7 +22,7 @@ Target = tuple[str | None, str | None]
 
 @dataclass(slots=True)
 class Surroundings:
-    groups: Mapping[str, ServerGroup] = field(default_factory=dict)
+    groups: Mapping[str, ServerGroupState] = field(default_factory=dict)
     node_of: Mapping[str, str] = field(default_factory=dict)
     """The nodes of other servers that requests name."""
     targets: Mapping[Target, tuple[str, ...]] = field(default_factory=dict)
@@ -73,7 +73,7 @@ def _nodes_of(connection: Connection, target: Target) -> tuple[str, ...]:
     return tuple(connection.execute(query).scalars())
 
 
-def _server_groups(connection: Connection, uuids: set[str]) -> dict[str, ServerGroup]:
+def _server_groups(connection: Connection, uuids: set[str]) -> dict[str, ServerGroupState]:
     query = sa.select(server_groups).where(among(connection, server_groups.c.uuid, uuids))
     found = {}
     for row in connection.execute(query):
@@ -87,9 +87,9 @@ def _server_groups(connection: Connection, uuids: set[str]) -> dict[str, ServerG
             )
             .group_by(servers.c.node_uuid)
         )
-        found[row.uuid] = ServerGroup(
+        found[row.uuid] = ServerGroupState(
             row.uuid,
-            GroupPolicy(row.policy),
+            ServerGroupPolicy(row.policy),
             int(row.rules.get("max_server_per_host", 1)),
             dict(connection.execute(members).all()),
         )

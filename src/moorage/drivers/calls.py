@@ -17,7 +17,7 @@ class Interruption(StrEnum):
     """Not an end: whatever the call waits for, it shall wait no longer."""
 
 
-class Call:
+class DriverCall:
     """One call at work on a server."""
 
     def __init__(self, step: str) -> None:
@@ -40,12 +40,12 @@ class Call:
 class Calls:
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._at_work: dict[str, set[Call]] = {}
+        self._at_work: dict[str, set[DriverCall]] = {}
         self._closed = False
 
     @contextmanager
-    def begin(self, server_uuid: str, step: str) -> Iterator[Call]:
-        call = Call(step)
+    def begin(self, server_uuid: str, step: str) -> Iterator[DriverCall]:
+        call = DriverCall(step)
         with self._lock:
             if self._closed:
                 raise DriverClosedError
@@ -73,7 +73,7 @@ class Calls:
                 for call in calls:
                     call.interrupt(None)
 
-    def check(self, call: Call) -> None:
+    def check(self, call: DriverCall) -> None:
         """Whether the call may still change anything."""
         if self._closed:
             raise DriverClosedError

@@ -14,10 +14,10 @@ from oslo_config import cfg
 
 from moorage.core.config import ConfigError
 from moorage.drivers import faults
-from moorage.drivers.calls import Call, Calls, Interruption
+from moorage.drivers.calls import Calls, DriverCall, Interruption
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverError, Inventory, Node, Parcel, ServerSpec
 from moorage.drivers.fake_servers import FakeServer, FakeServers
-from moorage.drivers.faults import Fault, FaultKind
+from moorage.drivers.faults import FaultKind, InjectedFault
 
 _NAMESPACE = uuid.UUID("7c1c1c39-2f7b-4d65-8a24-8a0a5d0f5d11")
 
@@ -34,7 +34,7 @@ class FakeSettings:
     traits: Sequence[str] = ("COMPUTE_NODE",)
     resource_class: str = ""
     """If set, a node has one unit of it and takes one server."""
-    faults: dict[str, list[Fault]] = field(default_factory=dict)
+    faults: dict[str, list[InjectedFault]] = field(default_factory=dict)
     hang_seconds: float = 3600.0
 
     @classmethod
@@ -207,11 +207,11 @@ class FakeDriver:
         if others:
             raise DriverError(f"node {spec.node_uuid} has a server already", retry_elsewhere=True)
 
-    def _asked(self, server_uuid: str) -> dict[str, list[Fault]]:
+    def _asked(self, server_uuid: str) -> dict[str, list[InjectedFault]]:
         server = self._servers.get(server_uuid)
         return {} if server is None else faults.of_metadata(server.metadata)
 
-    def _suffer(self, asked: dict[str, list[Fault]], call: Call) -> None:
+    def _suffer(self, asked: dict[str, list[InjectedFault]], call: DriverCall) -> None:
         """Let the faults of this step strike; what the server asks for wins over the configuration."""
         for fault in asked.get(call.step, self._settings.faults.get(call.step, ())):
             if not fault.strikes():

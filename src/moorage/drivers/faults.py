@@ -24,7 +24,7 @@ class FaultKind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Fault:
+class InjectedFault:
     kind: FaultKind
     seconds: float = 0.0
     probability: float = 1.0
@@ -33,19 +33,19 @@ class Fault:
         return self.probability >= 1.0 or random.random() < self.probability
 
 
-def parse(text: str) -> list[Fault]:
+def parse(text: str) -> list[InjectedFault]:
     """The faults in the order in which they strike; ValueError if the text makes no sense."""
     return [_parse_one(part.strip()) for part in text.split("+") if part.strip()]
 
 
-def parse_steps(texts: Mapping[str, str]) -> dict[str, list[Fault]]:
+def parse_steps(texts: Mapping[str, str]) -> dict[str, list[InjectedFault]]:
     for step in texts:
         if step not in STEPS:
             raise ValueError(f"there is no step {step!r}; the steps are {', '.join(STEPS)}")
     return {step: parse(text) for step, text in texts.items()}
 
 
-def of_metadata(metadata: Mapping[str, str]) -> dict[str, list[Fault]]:
+def of_metadata(metadata: Mapping[str, str]) -> dict[str, list[InjectedFault]]:
     """The faults that a server asks for; a user's nonsense is no fault at all."""
     found = {}
     for step in STEPS:
@@ -58,11 +58,11 @@ def of_metadata(metadata: Mapping[str, str]) -> dict[str, list[Fault]]:
     return found
 
 
-def _parse_one(text: str) -> Fault:
+def _parse_one(text: str) -> InjectedFault:
     what, _, chance = text.partition("@")
     name, _, amount = what.partition("=")
     try:
-        fault = Fault(FaultKind(name), float(amount or 0), float(chance or 1))
+        fault = InjectedFault(FaultKind(name), float(amount or 0), float(chance or 1))
     except ValueError as error:
         raise ValueError(f"{text!r} is no fault: {error}") from error
     if (

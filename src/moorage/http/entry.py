@@ -31,7 +31,7 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 _REQUEST_ID = re.compile(r"^req-[0-9a-fA-F-]{36}$")
 
 
-class Entry:
+class EntryMiddleware:
     """`id_headers` are further names under which answers tell their request id."""
 
     def __init__(

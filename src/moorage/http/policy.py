@@ -9,10 +9,10 @@ from oslo_config import cfg
 from oslo_policy import opts as policy_opts
 from oslo_policy import policy
 
-from moorage.http import reach
+from moorage.http import rule_scope
 from moorage.http.caller import Caller
 from moorage.http.errors import HttpError
-from moorage.http.reach import Reach
+from moorage.http.rule_scope import RuleScope
 
 Target = Mapping[str, str | None]
 """Whose thing it is: what `%(project_id)s` and `%(user_id)s` stand for in a rule."""
@@ -38,7 +38,7 @@ class Authorizer:
     def __init__(self, conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> None:
         self._enforcer = enforcer(conf, rules)
         self._remembered: dict[tuple[object, ...], bool] = {}
-        self._reaches: dict[str, Reach] = {}
+        self._reaches: dict[str, RuleScope] = {}
         self._forget_at = 0.0
 
     def check(self, rule: str, caller: Caller, target: Target) -> None:
@@ -51,7 +51,7 @@ class Authorizer:
             self._forget()
         reached = self._reaches.get(rule)
         if reached is None:
-            reached = self._reaches[rule] = reach.of(rule, self._enforcer.rules)
+            reached = self._reaches[rule] = rule_scope.of(rule, self._enforcer.rules)
         passes = reached.only_opens and self._recall(reached, rule, caller, _NOBODYS)
         passes = passes or self._recall(reached, rule, caller, target)
         if self._reaches.get(rule) is not reached:  # the rules changed just now, and with them what counts
@@ -62,7 +62,7 @@ class Authorizer:
         self._remembered, self._reaches = {}, {}
         self._forget_at = time.monotonic() + _REMEMBER_SECONDS
 
-    def _recall(self, reached: Reach, rule: str, caller: Caller, target: Target) -> bool:
+    def _recall(self, reached: RuleScope, rule: str, caller: Caller, target: Target) -> bool:
         """One answer for all targets that this rule can't tell apart: a list has servers of many owners."""
         if reached.fields is None:
             key = (rule, caller, *target.items())
@@ -71,7 +71,7 @@ class Authorizer:
         known = self._remembered.get(key)
         if known is None:
             known = self._ask(rule, caller, target)
-            if reach.of(rule, self._enforcer.rules) == reached:
+            if rule_scope.of(rule, self._enforcer.rules) == reached:
                 self._remembered[key] = known
             else:
                 self._forget()

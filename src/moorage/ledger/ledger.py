@@ -300,7 +300,7 @@ def save(connection: Connection, checkpoints: Sequence[Checkpoint]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class Completion:
     operation: Operation
     outcome: str
     error: str | None = None
@@ -321,7 +321,7 @@ _FINISH = (
 )
 
 
-def finish(connection: Connection, endings: Sequence[Ending]) -> None:
+def finish(connection: Connection, endings: Sequence[Completion]) -> None:
     now = utcnow()
     rows = [
         {
@@ -350,7 +350,7 @@ def forget_leases(connection: Connection) -> None:
     connection.execute(sa.update(operations).where(under_way).values(due_at=utcnow()))
 
 
-def come_late(connection: Connection, owner: str, ids: Sequence[int]) -> None:
+def give_back_lost(connection: Connection, owner: str, ids: Sequence[int]) -> None:
     """These were taken from this conductor, or ended, and nothing of them is under way any more.
 
     If a server is nowhere or gone, what was done for it since then has to be given back. A delete that
@@ -379,10 +379,10 @@ def come_late(connection: Connection, owner: str, ids: Sequence[int]) -> None:
     )
     for server_id in connection.execute(query).scalars().all():
         enqueue(connection, server_id, GIVE_BACK, {})
-    let_go(connection, owner, ids)
+    drop_leases(connection, owner, ids)
 
 
-def let_go(connection: Connection, owner: str, ids: Sequence[int]) -> None:
+def drop_leases(connection: Connection, owner: str, ids: Sequence[int]) -> None:
     """Give back the leases of operations that were ended under us."""
     connection.execute(
         sa.update(operations)
@@ -392,7 +392,7 @@ def let_go(connection: Connection, owner: str, ids: Sequence[int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AgentAnswer:
     """An agent's result, for the operation that waits for it."""
 
     operation_id: int
@@ -400,7 +400,7 @@ class Answer:
     result: dict[str, Any]
 
 
-def answer(connection: Connection, answers: Sequence[Answer]) -> set[int]:
+def answer(connection: Connection, answers: Sequence[AgentAnswer]) -> set[int]:
     """Put results into the operations that wait for them; the ids of those that were not stale."""
     ids = {given.operation_id for given in answers}
     waiting = {(row.id, row.attempt) for row in connection.execute(_WAITING, {"ids": ids})}

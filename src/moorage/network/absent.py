@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.network.contract import (
-    Agreed,
-    Asker,
+    AgreedNetworks,
     Binding,
-    Fault,
-    Holding,
     Interface,
+    NetworkAccess,
     NetworkError,
+    NetworkFault,
     Networks,
-    Order,
     PortRecord,
-    Reach,
+    PortRequest,
+    Requester,
+    ServerPorts,
 )
 
 _SENTENCE = "The conductors have no credentials for Neutron."
@@ -24,19 +24,19 @@ _SENTENCE = "The conductors have no credentials for Neutron."
 class AbsentNetwork:
     """Refuses what needs Neutron, and believes of ports what is written down."""
 
-    reach = Reach.AGENTS
+    reach = NetworkAccess.AGENTS
 
     def agree(
         self,
-        asker: Asker,
+        asker: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,
         have: Sequence[PortRecord] = (),
-    ) -> Agreed:
+    ) -> AgreedNetworks:
         raise _refusal()
 
-    def prepare(self, orders: Sequence[Order]) -> list[list[PortRecord] | NetworkError]:
+    def prepare(self, orders: Sequence[PortRequest]) -> list[list[PortRecord] | NetworkError]:
         return [[] if order.networks == "none" else _refusal() for order in orders]
 
     def bind(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
@@ -49,28 +49,28 @@ class AbsentNetwork:
         """Who binds them next moves them."""
         return ports
 
-    def release(self, holdings: Sequence[Holding]) -> None:
+    def release(self, holdings: Sequence[ServerPorts]) -> None:
         """An agent that failed has let go of its ports; what one could not is let go of with the server."""
 
-    def drop(self, holding: Holding, port_id: str) -> None:
+    def drop(self, holding: ServerPorts, port_id: str) -> None:
         raise _refusal()
 
-    def add_address(self, holding: Holding, network_id: str) -> list[PortRecord]:
+    def add_address(self, holding: ServerPorts, network_id: str) -> list[PortRecord]:
         raise _refusal()
 
-    def remove_address(self, holding: Holding, address: str) -> list[PortRecord]:
+    def remove_address(self, holding: ServerPorts, address: str) -> list[PortRecord]:
         raise _refusal()
 
-    def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
+    def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         """The agent has waited for that."""
         return [True for _ in holdings]
 
-    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
+    def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:
         return [holding.ports for holding in holdings]
 
-    def interfaces(self, holding: Holding) -> list[Interface]:
+    def interfaces(self, holding: ServerPorts) -> list[Interface]:
         raise _refusal()
 
 
 def _refusal() -> NetworkError:
-    return NetworkError(_SENTENCE, fault=Fault.CONFLICT)
+    return NetworkError(_SENTENCE, fault=NetworkFault.CONFLICT)

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.network.contract import Binding, Holding, Order
+from moorage.network.contract import Binding, PortRequest, ServerPorts
 
 DELEGATED = "delegated_ports"
 """In the payload of a `spawn`."""
@@ -22,7 +22,7 @@ class Delegated(msgspec.Struct, frozen=True):
 
     binding: Binding
     """Its ports are those that a conductor made."""
-    order: Order | None = None
+    order: PortRequest | None = None
     await_plug: bool = False
     """Nobody else can see whether the ports come up."""
 
@@ -39,7 +39,7 @@ def delegated_in(payload: Mapping[str, Any]) -> Delegated | None:
     return None if found is None else msgspec.convert(found, Delegated)
 
 
-def holding_in(payload: Mapping[str, Any]) -> Holding | None:
+def holding_in(payload: Mapping[str, Any]) -> ServerPorts | None:
     """What a task wants to be let go of, if anything."""
     found = payload.get(HOLDING)
-    return None if found is None else msgspec.convert(found, Holding)
+    return None if found is None else msgspec.convert(found, ServerPorts)

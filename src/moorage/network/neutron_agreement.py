@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from moorage.network.contract import Agreed, Fault, NetworkError, Networks
+from moorage.network.contract import AgreedNetworks, NetworkError, NetworkFault, Networks
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
 
@@ -18,17 +18,19 @@ class Agreement:
         self._link = link
         self._project_id = project_id
 
-    def reach(self, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
+    def reach(self, networks: Networks, security_groups: Sequence[str], count: int) -> AgreedNetworks:
         if networks == "none":
-            return Agreed("none")
+            return AgreedNetworks("none")
         if isinstance(networks, str):
             found = self._usable_networks()
             if networks == "any" and not found:
-                return Agreed("none")
+                return AgreedNetworks("none")
             networks = [{"uuid": self._only(found)}]
         return self._reach(networks, security_groups, count)
 
-    def _reach(self, wishes: list[dict[str, Any]], security_groups: Sequence[str], count: int) -> Agreed:
+    def _reach(
+        self, wishes: list[dict[str, Any]], security_groups: Sequence[str], count: int
+    ) -> AgreedNetworks:
         for wish in wishes:
             if wish.get("port"):
                 self._check_port(wish["port"])
@@ -37,7 +39,7 @@ class Agreement:
         groups = self._security_groups(security_groups) if made else []
         if made:
             self._check_quota(len(made) * count)
-        return Agreed(wishes, groups)
+        return AgreedNetworks(wishes, groups)
 
     def only_network(self) -> str:
         """The one network that there is to choose from."""
@@ -58,7 +60,7 @@ class Agreement:
         if len(usable) > 1:
             raise NetworkError(
                 "Multiple possible networks found, use a Network ID to be more specific.",
-                fault=Fault.AMBIGUOUS,
+                fault=NetworkFault.AMBIGUOUS,
             )
         return min(usable)
 
@@ -72,7 +74,7 @@ class Agreement:
         if port["project_id"] != self._project_id:
             raise _not_found("Port", port_id)
         if port["device_id"]:
-            raise NetworkError(f"Port {port_id} is still in use.", fault=Fault.CONFLICT)
+            raise NetworkError(f"Port {port_id} is still in use.", fault=NetworkFault.CONFLICT)
         if not port["fixed_ips"] and port.get("ip_allocation") not in ("deferred", "none"):
             raise NetworkError(f"Port {port_id} requires a FixedIP in order to be used.")
 
@@ -93,7 +95,8 @@ class Agreement:
             raise NetworkError(f"Network {uuid} requires a subnet in order to boot instances on.")
         if network.get("router:external") and not network.get("shared"):
             raise NetworkError(
-                f"It is not allowed to create an interface on external network {uuid}", fault=Fault.FORBIDDEN
+                f"It is not allowed to create an interface on external network {uuid}",
+                fault=NetworkFault.FORBIDDEN,
             )
 
     def _check_address(self, network_id: str, address: str) -> None:
@@ -103,7 +106,8 @@ class Agreement:
         filters = [("network_id", network_id), ("fixed_ips", f"ip_address={address}")]
         if self._link.find_some("ports", filters):
             raise NetworkError(
-                f"Fixed IP address {address} is already in use on network {network_id}.", fault=Fault.TAKEN
+                f"Fixed IP address {address} is already in use on network {network_id}.",
+                fault=NetworkFault.TAKEN,
             )
 
     def _security_groups(self, names: Sequence[str]) -> list[str]:
@@ -119,7 +123,7 @@ class Agreement:
             if len(found) > 1:
                 raise NetworkError(
                     f"Multiple security groups found matching '{name}'. Use an ID to be more specific.",
-                    fault=Fault.CONFLICT,
+                    fault=NetworkFault.CONFLICT,
                 )
             if found:
                 return str(found[0])
@@ -129,8 +133,8 @@ class Agreement:
         quota = self._link.show("quotas", f"{self._project_id}/details")["port"]
         used = int(quota["used"]) + int(quota["reserved"])
         if 0 <= int(quota["limit"]) < used + count:
-            raise NetworkError("Maximum number of ports exceeded", fault=Fault.FORBIDDEN)
+            raise NetworkError("Maximum number of ports exceeded", fault=NetworkFault.FORBIDDEN)
 
 
 def _not_found(what: str, uuid: str) -> NetworkError:
-    return NetworkError(f"{what} {uuid} could not be found.", fault=Fault.NOT_FOUND)
+    return NetworkError(f"{what} {uuid} could not be found.", fault=NetworkFault.NOT_FOUND)

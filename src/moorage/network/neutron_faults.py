@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.network.contract import Fault, NetworkError
+from moorage.network.contract import NetworkError, NetworkFault
 from moorage.network.neutron_link import NeutronFault
 
 _ELSEWHERE = {
@@ -13,15 +13,18 @@ _ELSEWHERE = {
     "PortBindingError": "Neutron could not bind the port at host {host}",
 }
 _WHATEVER_HOST = {
-    "OverQuota": ("Maximum number of ports exceeded", Fault.FORBIDDEN),
-    "IpAddressGenerationFailure": ("No more IP addresses are available on the network", Fault.BAD_REQUEST),
-    "IpAddressAlreadyAllocated": ("A fixed IP address is already in use", Fault.TAKEN),
-    "InvalidIpForNetwork": ("A fixed IP address is not of the network", Fault.BAD_REQUEST),
-    "InvalidIpForSubnet": ("A fixed IP address is not of its subnet", Fault.BAD_REQUEST),
-    "MacAddressInUse": ("A MAC address is already in use", Fault.CONFLICT),
-    "NetworkNotFound": ("A network could not be found", Fault.NOT_FOUND),
-    "PortNotFound": ("A port could not be found", Fault.NOT_FOUND),
-    "SecurityGroupNotFound": ("A security group could not be found", Fault.BAD_REQUEST),
+    "OverQuota": ("Maximum number of ports exceeded", NetworkFault.FORBIDDEN),
+    "IpAddressGenerationFailure": (
+        "No more IP addresses are available on the network",
+        NetworkFault.BAD_REQUEST,
+    ),
+    "IpAddressAlreadyAllocated": ("A fixed IP address is already in use", NetworkFault.TAKEN),
+    "InvalidIpForNetwork": ("A fixed IP address is not of the network", NetworkFault.BAD_REQUEST),
+    "InvalidIpForSubnet": ("A fixed IP address is not of its subnet", NetworkFault.BAD_REQUEST),
+    "MacAddressInUse": ("A MAC address is already in use", NetworkFault.CONFLICT),
+    "NetworkNotFound": ("A network could not be found", NetworkFault.NOT_FOUND),
+    "PortNotFound": ("A port could not be found", NetworkFault.NOT_FOUND),
+    "SecurityGroupNotFound": ("A security group could not be found", NetworkFault.BAD_REQUEST),
 }
 
 
@@ -39,6 +42,6 @@ def of_request(fault: NeutronFault) -> NetworkError:
         words, whose = _WHATEVER_HOST[fault.kind]
         return NetworkError(f"{words}: {fault}", fault=whose)
     if fault.status in (401, 403):
-        return NetworkError(f"Neutron does not allow it: {fault}", fault=Fault.FORBIDDEN)
-    whose = Fault.CONFLICT if fault.status == 409 else Fault.BAD_REQUEST
+        return NetworkError(f"Neutron does not allow it: {fault}", fault=NetworkFault.FORBIDDEN)
+    whose = NetworkFault.CONFLICT if fault.status == 409 else NetworkFault.BAD_REQUEST
     return NetworkError(f"Neutron refuses: {fault}", fault=whose)

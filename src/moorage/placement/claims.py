@@ -133,7 +133,7 @@ def release(connection: Connection, consumer_uuid: str) -> bool:
     connection.execute(lock.order_by(providers.c.id).with_for_update()).all()
     connection.execute(sa.delete(consumers).where(consumers.c.id == consumer_id))
     _add_usage(connection, {key: -used for key, used in amounts.items()})
-    feed.append(connection, feed.Kind.USAGE, sorted({provider_id for provider_id, _ in amounts}))
+    feed.append(connection, feed.ChangeKind.USAGE, sorted({provider_id for provider_id, _ in amounts}))
     return bool(amounts)
 
 
@@ -325,7 +325,7 @@ class _Decision:
         _add_usage(connection, change)
         counts = sorted(self.counted.items())
         bulk.add(connection, providers, ("id",), "generation", counts, updated_at=utcnow())
-        feed.append(connection, feed.Kind.USAGE, sorted({*(key[0] for key in change), *self.counted}))
+        feed.append(connection, feed.ChangeKind.USAGE, sorted({*(key[0] for key in change), *self.counted}))
 
     def _write_consumers(self, connection: Connection) -> None:
         """Make the new ones, count the change of the others; one that holds nothing any more goes."""

@@ -28,7 +28,7 @@ from moorage.db.tables.placement import changes
 from moorage.placement.fleet.record import UsageRecord
 
 
-class Kind(IntEnum):
+class ChangeKind(IntEnum):
     PROVIDER = 1
     """Made, changed in any way, or deleted."""
     USAGE = 2
@@ -39,7 +39,7 @@ class Kind(IntEnum):
     """Rows were pruned; in place of a provider it has the newest position that was among them."""
 
 
-def append(connection: Connection, kind: Kind, provider_ids: Iterable[int | None] = (None,)) -> None:
+def append(connection: Connection, kind: ChangeKind, provider_ids: Iterable[int | None] = (None,)) -> None:
     now = utcnow()
     rows = [(provider_id, kind.value, now) for provider_id in provider_ids]
     bulk.insert(connection, changes, ("provider_id", "kind", "at"), rows)
@@ -62,7 +62,7 @@ def prune(connection: Connection, keep_seconds: int) -> None:
         ).scalar_one()
         connection.execute(sa.delete(changes).where(changes.c.at < past))
     if newest is not None:
-        append(connection, Kind.PRUNED, [newest])
+        append(connection, ChangeKind.PRUNED, [newest])
 
 
 @dataclass(slots=True)
@@ -87,15 +87,15 @@ class Changes:
         return bool(self.providers or self.usages or self.names or self.lost)
 
     def add(self, kind: int, provider_id: int | None) -> None:
-        if kind == Kind.NAMES or provider_id is None:
+        if kind == ChangeKind.NAMES or provider_id is None:
             self.names = True
-        elif kind == Kind.PROVIDER:
+        elif kind == ChangeKind.PROVIDER:
             self.providers.add(provider_id)
         else:
             self.usages.add(provider_id)
 
 
-class Glance(NamedTuple):
+class QuickRead(NamedTuple):
     """What a quick look found: mostly nothing, or what claims have changed."""
 
     usages: list[UsageRecord]
@@ -123,13 +123,13 @@ class PostgresqlReader:
         """Everything that `connection`'s snapshot sees counts as read."""
         self._keep(connection.execute(self._NOW).scalar_one())
 
-    def glance(self, probe: Probe) -> Glance:
+    def quick_read(self, probe: Probe) -> QuickRead:
         """What a `read` would find, with the usages themselves, at a fraction of the price."""
         rows = probe.rows(str(self._next), f"{{{self._running}}}")
-        glance = _seen(rows)
-        if glance.usages:
+        found = _seen(rows)
+        if found.usages:
             self._keep(rows[0][0])
-        return glance
+        return found
 
     def read(self, connection: Connection) -> Changes:
         found = Changes()
@@ -137,7 +137,7 @@ class PostgresqlReader:
         rows = connection.execute(self._SINCE, looked_at).all()
         unread = self._unread(rows[0][0])
         for _, provider_id, kind in rows:
-            if kind == Kind.PRUNED:
+            if kind == ChangeKind.PRUNED:
                 found.lost |= provider_id in unread
             elif kind is not None:
                 found.add(kind, provider_id)
@@ -177,19 +177,19 @@ class SqliteReader:
     def start(self, connection: Connection) -> None:
         self._low = connection.execute(sa.select(sa.func.coalesce(sa.func.max(changes.c.id), 0))).scalar_one()
 
-    def glance(self, probe: Probe) -> Glance:
+    def quick_read(self, probe: Probe) -> QuickRead:
         rows = probe.rows(str(self._low))
-        glance = _seen(rows)
-        if glance.usages:
+        found = _seen(rows)
+        if found.usages:
             self._low = int(rows[0][0])
-        return glance
+        return found
 
     def read(self, connection: Connection) -> Changes:
         found = Changes()
         low = self._low
         for row_id, provider_id, kind in connection.execute(self._SINCE, {"low": low}):
             self._low = max(self._low, row_id)
-            if kind == Kind.PRUNED:
+            if kind == ChangeKind.PRUNED:
                 found.lost |= provider_id > low
             else:
                 found.add(kind, provider_id)
@@ -203,13 +203,13 @@ _GLANCE = f"""
 SELECT {{position}}, (SELECT count(*) FROM recent),
        one.kind, p.id, p.generation, p.updated_at, i.class_id, i.used
 FROM (SELECT DISTINCT kind, provider_id FROM recent) AS one
-LEFT JOIN providers AS p ON one.kind = {Kind.USAGE.value} AND p.id = one.provider_id
+LEFT JOIN providers AS p ON one.kind = {ChangeKind.USAGE.value} AND p.id = one.provider_id
 LEFT JOIN inventories AS i ON i.provider_id = p.id
 """
 
 
 def probe(engine: Engine) -> Probe:
-    """What `Reader.glance` asks: the changes and what became of usages in one statement, so of one moment."""
+    """What `quick_read` asks: the changes and what became of usages in one statement, so of one moment."""
     recent, most = "SELECT provider_id, kind FROM changes WHERE", _MOST_AT_A_GLANCE + 1
     return Probe(
         engine,
@@ -222,11 +222,11 @@ def probe(engine: Engine) -> Probe:
     )
 
 
-def _seen(rows: list[tuple[str, ...]]) -> Glance:
+def _seen(rows: list[tuple[str, ...]]) -> QuickRead:
     found: dict[str, UsageRecord] = {}
     for _, count, kind, provider_id, generation, updated_at, class_id, used in rows:
-        if int(kind) != Kind.USAGE or not provider_id or int(count) > _MOST_AT_A_GLANCE:
-            return Glance([], more=True)
+        if int(kind) != ChangeKind.USAGE or not provider_id or int(count) > _MOST_AT_A_GLANCE:
+            return QuickRead([], more=True)
         usage = found.get(provider_id)
         if usage is None:
             usage = found[provider_id] = UsageRecord(
@@ -234,7 +234,7 @@ def _seen(rows: list[tuple[str, ...]]) -> Glance:
             )
         if class_id:
             usage.used[int(class_id)] = int(used)
-    return Glance(list(found.values()))
+    return QuickRead(list(found.values()))
 
 
 def _timestamp(text: str) -> float:

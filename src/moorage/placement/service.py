@@ -21,7 +21,7 @@ from moorage.placement import claims, feed
 from moorage.placement.feed import Changes, PostgresqlReader, Reader, SqliteReader
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.search.encode import CandidateEncoder
-from moorage.placement.search.result import Order, SearchOptions, Strategy
+from moorage.placement.search.result import SearchOptions, Strategy, TreeOrder
 from moorage.placement.store import names, snapshot
 
 LOG = logging.getLogger(__name__)
@@ -35,17 +35,21 @@ _IDLE_CATCH_UP = 5.0
 
 
 @dataclass(frozen=True)
-class Settings:
+class PlacementSettings:
     search: SearchOptions
     incomplete_project_id: str
     incomplete_user_id: str
     feed_retention: int
 
     @classmethod
-    def from_conf(cls, conf: cfg.ConfigOpts) -> Settings:
+    def from_conf(cls, conf: cfg.ConfigOpts) -> PlacementSettings:
         options = conf.placement
         bound = options.max_allocation_candidates
-        order = Order.RANDOM if options.randomize_allocation_candidates else Order(options.candidate_order)
+        order = (
+            TreeOrder.RANDOM
+            if options.randomize_allocation_candidates
+            else TreeOrder(options.candidate_order)
+        )
         return cls(
             search=SearchOptions(
                 order=order,
@@ -67,7 +71,7 @@ class Picture(NamedTuple):
 
 
 class PlacementService:
-    def __init__(self, database: Database, settings: Settings) -> None:
+    def __init__(self, database: Database, settings: PlacementSettings) -> None:
         self.database = database
         self.settings = settings
         self._picture: Picture | None = None
@@ -81,7 +85,7 @@ class PlacementService:
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> PlacementService:
-        return cls(Database(engine.for_service(conf)), Settings.from_conf(conf))
+        return cls(Database(engine.for_service(conf)), PlacementSettings.from_conf(conf))
 
     def start(self) -> None:
         """Make the standard names known, and keep the picture warm and the feed short from now on."""
@@ -130,14 +134,14 @@ class PlacementService:
     def _caught_up(self, fleet: Fleet) -> bool:
         """Bring the picture up to now; False if the feed does not reach back to where it was left.
 
-        Mostly nothing changed, or a few usages did, which a glance tells.
+        Mostly nothing changed, or a few usages did, which a quick read tells.
 
         The reader tells each change once, so a change is kept until it is in the picture for certain. What
         is read of the changed providers, and the feed up to that very moment, come from one snapshot: a
         change that came in between could name what the picture does not have yet.
         """
         if not self._unapplied:
-            usages, more = self._reader.glance(self._probe)
+            usages, more = self._reader.quick_read(self._probe)
             self._unapplied.usages.update(usage.provider_id for usage in usages)
             if not more and all(fleet.slot_of_id(usage.provider_id) is not None for usage in usages):
                 for usage in usages:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from oslo_config import cfg
 
 from moorage.core.config import Options
-from moorage.scheduler.settings import Settings
+from moorage.scheduler.settings import SchedulerSettings
 
 OPTIONS: Options = {
     "filter_scheduler": [
@@ -38,9 +38,9 @@ OPTIONS: Options = {
 }
 
 
-def settings(conf: cfg.ConfigOpts) -> Settings:
+def settings(conf: cfg.ConfigOpts) -> SchedulerSettings:
     weights = conf.filter_scheduler
-    return Settings(
+    return SchedulerSettings(
         max_candidates=conf.scheduler.candidates,
         max_attempts=conf.scheduler.max_attempts,
         max_servers_per_node=weights.max_instances_per_host,

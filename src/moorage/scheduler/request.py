@@ -8,9 +8,9 @@ from typing import Any
 
 from moorage.scheduler import narrowing
 from moorage.scheduler.groups import Pair, RequestGroup
-from moorage.scheduler.narrowing import By, Narrowing
+from moorage.scheduler.narrowing import NarrowedBy, Narrowing
 from moorage.scheduler.needs import Needs
-from moorage.scheduler.server_group import GroupPolicy, ServerGroup
+from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 
 MOST_TREES = 32
 """So many certain nodes are asked for, each by a question of its own."""
@@ -67,7 +67,7 @@ class Request:
     cell: str | None = None
     """Where a server that is moved has its addresses from, and has to stay."""
     image: ImageNeeds = ImageNeeds()
-    server_group: ServerGroup | None = None
+    server_group: ServerGroupState | None = None
     same_nodes: frozenset[str] | None = None
     """Nodes of the servers that it shall be next to; None if it does not matter."""
     different_nodes: frozenset[str] = frozenset()
@@ -83,7 +83,7 @@ class Request:
     def only_nodes(self) -> frozenset[str] | None:
         """The nodes that an administrator, affinity or a hint leave; None if they leave any."""
         group = self.server_group
-        together = group is not None and group.policy is GroupPolicy.AFFINITY and group.placed
+        together = group is not None and group.policy is ServerGroupPolicy.AFFINITY and group.placed
         found = None if self.targets is None else frozenset(self.targets)
         for nodes in (group.nodes() if group is not None and together else None, self.same_nodes):
             if nodes is not None:
@@ -93,7 +93,7 @@ class Request:
     def excluded_nodes(self) -> frozenset[str]:
         """Nodes that are out of the question, and must not use up the limit."""
         group = self.server_group
-        apart = group is not None and group.policy is GroupPolicy.ANTI_AFFINITY
+        apart = group is not None and group.policy is ServerGroupPolicy.ANTI_AFFINITY
         held = group.nodes() if group is not None and apart else frozenset()
         return self.different_nodes | self.tried_nodes | held
 
@@ -138,14 +138,14 @@ class Request:
             same_subtree=(*self.same_subtree, *(tuple(suffixes) for suffixes in same_subtree)),
         )
 
-    def inside(self, aggregates: frozenset[str], by: By, subject: str = "") -> Request:
+    def inside(self, aggregates: frozenset[str], by: NarrowedBy, subject: str = "") -> Request:
         """On a node that is in one of these; nothing is to be said if there are none."""
         if not aggregates:
             return self
         request = self.narrowed(lambda group: group.in_one_of(aggregates))
         return request._noting(Narrowing(by, narrowing.inside(aggregates), subject))
 
-    def outside(self, aggregates: frozenset[str], by: By, subject: str = "") -> Request:
+    def outside(self, aggregates: frozenset[str], by: NarrowedBy, subject: str = "") -> Request:
         """On a node that is in none of these."""
         if not aggregates:
             return self
@@ -170,7 +170,7 @@ def from_flavor(
     project_id: str = "",
     zone: str | None = None,
     host: str | None = None,
-    server_group: ServerGroup | None = None,
+    server_group: ServerGroupState | None = None,
     tried_nodes: frozenset[str] = frozenset(),
     root_on_volume: bool = False,
 ) -> Request:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class GroupPolicy(StrEnum):
+class ServerGroupPolicy(StrEnum):
     AFFINITY = "affinity"
     ANTI_AFFINITY = "anti-affinity"
     SOFT_AFFINITY = "soft-affinity"
@@ -14,7 +14,7 @@ class GroupPolicy(StrEnum):
 
 
 @dataclass(slots=True)
-class ServerGroup:
+class ServerGroupState:
     """Members are counted by node: the machine is what servers shall share, or not share.
 
     The requests of one pass that are about the same group share this object, so that each decision sees the
@@ -22,7 +22,7 @@ class ServerGroup:
     """
 
     uuid: str
-    policy: GroupPolicy
+    policy: ServerGroupPolicy
     max_per_node: int = 1
     """How many members anti-affinity lets a machine have (the rule `max_server_per_host`)."""
     members: dict[str, int] = field(default_factory=dict)

@@ -35,7 +35,7 @@ from moorage.scheduler.weighers.soft_anti_affinity import SoftAntiAffinityWeighe
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SchedulerSettings:
     max_candidates: int = 20
     """How many candidates one server's decision looks at."""
     max_attempts: int = 3

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from moorage.scheduler.filters.contract import Kind
-from moorage.scheduler.narrowing import By, Narrowing
+from moorage.scheduler.filters.contract import ReasonKind
+from moorage.scheduler.narrowing import NarrowedBy, Narrowing
 from moorage.scheduler.trace import Attempt, Emptiness, Exclusion, NearMiss, Place, Ranked, Trace
 
 NO_VALID_HOST = "No valid host was found"
@@ -14,22 +14,22 @@ _SHOWN = 5
 """So many hosts of the ranking are shown."""
 
 _COUNTED = {
-    Kind.NO_HOST: "belong to no compute host",
-    Kind.ALREADY_TRIED: "failed this server before",
-    Kind.NOT_THE_HOST_ASKED_FOR: "are not the host asked for",
-    Kind.HOST_IT_LEAVES: "are the host that it shall leave",
-    Kind.OTHER_CELL: "are in another cell",
-    Kind.CELL_FULL: "are in cells that have no addresses left",
-    Kind.HOST_DOWN: "are down",
-    Kind.HOST_DISABLED: "are disabled",
-    Kind.AGGREGATES_CHANGED: "were put into other aggregates just now",
-    Kind.TOO_MANY_SERVERS: "have as many servers as are allowed",
-    Kind.NOT_WITH_THE_GROUP: "are not where the members of its affinity group are",
-    Kind.TOO_MANY_OF_THE_GROUP: "have members of its anti-affinity group already",
-    Kind.NOT_THE_SAME_HOST: "are not the host of a server named by same_host",
-    Kind.NOT_A_DIFFERENT_HOST: "have a server named by different_host",
-    Kind.IMAGE_NOT_SUPPORTED: "can't run its image",
-    Kind.ROOM_TAKEN: "were filled by other servers at the same moment",
+    ReasonKind.NO_HOST: "belong to no compute host",
+    ReasonKind.ALREADY_TRIED: "failed this server before",
+    ReasonKind.NOT_THE_HOST_ASKED_FOR: "are not the host asked for",
+    ReasonKind.HOST_IT_LEAVES: "are the host that it shall leave",
+    ReasonKind.OTHER_CELL: "are in another cell",
+    ReasonKind.CELL_FULL: "are in cells that have no addresses left",
+    ReasonKind.HOST_DOWN: "are down",
+    ReasonKind.HOST_DISABLED: "are disabled",
+    ReasonKind.AGGREGATES_CHANGED: "were put into other aggregates just now",
+    ReasonKind.TOO_MANY_SERVERS: "have as many servers as are allowed",
+    ReasonKind.NOT_WITH_THE_GROUP: "are not where the members of its affinity group are",
+    ReasonKind.TOO_MANY_OF_THE_GROUP: "have members of its anti-affinity group already",
+    ReasonKind.NOT_THE_SAME_HOST: "are not the host of a server named by same_host",
+    ReasonKind.NOT_A_DIFFERENT_HOST: "have a server named by different_host",
+    ReasonKind.IMAGE_NOT_SUPPORTED: "can't run its image",
+    ReasonKind.ROOM_TAKEN: "were filled by other servers at the same moment",
 }
 
 _SINGULAR = {
@@ -93,7 +93,7 @@ def _all_reasons(excluded: list[Exclusion]) -> str:
         for kind, count in exclusion.kinds.items():
             counts[kind] = counts.get(kind, 0) + count
     ordered = sorted(counts.items(), key=_most_first)
-    parts = [f"{count} {_agreeing(count, _COUNTED[Kind(kind)])}" for kind, count in ordered]
+    parts = [f"{count} {_agreeing(count, _COUNTED[ReasonKind(kind)])}" for kind, count in ordered]
     return _listed(parts)
 
 
@@ -113,7 +113,7 @@ def _emptiness(why: Emptiness, narrowings: Sequence[Narrowing]) -> str:
 
 def _where(narrowings: Sequence[Narrowing]) -> str:
     """Hosts that no prefilter excludes."""
-    if len(narrowings) == 1 and narrowings[0].by in (By.ZONE, By.DEFAULT_ZONE):
+    if len(narrowings) == 1 and narrowings[0].by in (NarrowedBy.ZONE, NarrowedBy.DEFAULT_ZONE):
         return f"in the availability zone '{narrowings[0].subject}'"
     return "that it may go to"
 

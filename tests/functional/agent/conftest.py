@@ -13,7 +13,7 @@ from moorage.db.database import Database
 from moorage.placement.client.contract import PlacementUnavailableError, ReportedProvider
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.options import OPTIONS
-from moorage.placement.service import PlacementService, Settings
+from moorage.placement.service import PlacementService, PlacementSettings
 
 
 class Placement(LocalPlacement):
@@ -47,7 +47,7 @@ class Placement(LocalPlacement):
 def placement(tmp_path: Path) -> Iterator[Placement]:
     connected = engine.connect(f"sqlite:///{tmp_path / 'placement.sqlite'}")
     migrate.sync(connected)
-    service = PlacementService(Database(connected), Settings.from_conf(config.read([], [OPTIONS])))
+    service = PlacementService(Database(connected), PlacementSettings.from_conf(config.read([], [OPTIONS])))
     service.start()
     yield Placement(service)
     service.stop()

@@ -16,9 +16,9 @@ from moorage.cli.status import Checks
 from moorage.db import engine
 from moorage.db.database import Database
 from moorage.network.connect import connect_agent, connect_conductor
-from moorage.network.contract import Reach
-from moorage.network.probe import Health, probe
-from moorage.placement.client.transport import Answer
+from moorage.network.contract import NetworkAccess
+from moorage.network.probe import NetworkHealth, probe
+from moorage.placement.client.transport import Response
 from tests.support.http_front import serving
 from tests.support.processes import free_port
 from tests.support.profiles import ini
@@ -28,9 +28,9 @@ class Says:
     """A service that has one answer to everything."""
 
     def __init__(self, status: int, body: bytes = b'{"networks": []}') -> None:
-        self._answer = Answer(status, body)
+        self._answer = Response(status, body)
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         return self._answer
 
 
@@ -77,18 +77,18 @@ def test_missing_credentials_are_a_warning_until_they_are_required(tmp_path: Pat
 def test_without_credentials_a_conductor_leaves_ports_to_agents_that_have_some(tmp_path: Path) -> None:
     database = Database(engine.connect(f"sqlite:///{tmp_path / 'moorage.sqlite'}"))
     without = configured(tmp_path, None)
-    assert connect_conductor(without, database).reach is Reach.AGENTS
+    assert connect_conductor(without, database).reach is NetworkAccess.AGENTS
     assert connect_agent(without) is None
     given = configured(tmp_path, "http://127.0.0.1:9696")
     agents = connect_agent(given)
-    assert connect_conductor(given, database).reach is Reach.ANYONE
+    assert connect_conductor(given, database).reach is NetworkAccess.ANYONE
     assert agents is not None
-    assert agents.reach is Reach.ANYONE
+    assert agents.reach is NetworkAccess.ANYONE
 
 
 def test_no_agent_gets_at_the_built_in_pools(tmp_path: Path) -> None:
     database = Database(engine.connect(f"sqlite:///{tmp_path / 'moorage.sqlite'}"))
-    assert connect_conductor(settings.read([]), database).reach is Reach.CONDUCTORS
+    assert connect_conductor(settings.read([]), database).reach is NetworkAccess.CONDUCTORS
     assert connect_agent(settings.read([])) is None
 
 
@@ -117,5 +117,5 @@ def test_wrong_credentials_are_a_warning_until_they_are_required(tmp_path: Path)
 @pytest.mark.parametrize("required", [False, True])
 def test_one_that_is_only_away_keeps_nobody_from_starting(tmp_path: Path, required: bool) -> None:
     conf = configured(tmp_path, f"http://127.0.0.1:{free_port()}", required=required)
-    assert probe(conf).health is Health.UNREACHABLE
+    assert probe(conf).health is NetworkHealth.UNREACHABLE
     require_network(conf)

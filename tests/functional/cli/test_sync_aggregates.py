@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from moorage.cli.sync_aggregates import exit_code
-from moorage.compute.aggregates.reconciliation import Change, Findings
+from moorage.compute.aggregates.reconciliation import Findings, MembershipChange
 from tests.functional.mirror.site import Site, site_on, uuid_of
 from tests.support.faulty_proxy import ERROR, HUNG_UP
 from tests.support.stage import Stage, moorage_stage
@@ -191,7 +191,7 @@ def test_a_wrong_configuration_is_told_in_a_sentence(tmp_path: Path) -> None:
 
 
 def test_the_worst_of_several_decides() -> None:
-    found = Findings(changes=[Change("h", "p", frozenset({"a"}), frozenset())])
+    found = Findings(changes=[MembershipChange("h", "p", frozenset({"a"}), frozenset())])
     codes = [exit_code(found, dry_run=False), exit_code(found, dry_run=True)]
     found.hosts_without_nodes.append("h")
     codes.append(exit_code(found, dry_run=True))

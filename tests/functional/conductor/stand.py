@@ -14,7 +14,7 @@ from moorage.cli import settings
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.servers.states import TaskState
 from moorage.conductor.agents.inbox import Inbox
-from moorage.conductor.service import ConductorService, Settings
+from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
@@ -62,7 +62,7 @@ class Stand:
         stall = stall or Stall()
         conductor = ConductorService(
             self.database,
-            Settings.from_conf(conf),
+            ConductorSettings.from_conf(conf),
             bus.conductor_side(),
             stall.watch(PoolNetwork(self.database, PoolSettings.from_conf(conf))),
             stall.watch(self.placement),

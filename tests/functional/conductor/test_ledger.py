@@ -11,7 +11,7 @@ from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations
 from moorage.ledger import ledger
-from moorage.ledger.ledger import Answer, Checkpoint, Ending
+from moorage.ledger.ledger import AgentAnswer, Checkpoint, Completion
 from tests.functional.conductor.ledger_rows import enqueue, lease, make_server
 
 
@@ -63,7 +63,7 @@ def test_what_was_saved_is_what_the_next_holder_finds(database: Database) -> Non
 def test_a_result_that_comes_before_the_checkpoint_is_not_lost(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
     [operation] = lease(database, "first")
-    answers = [Answer(operation_id, operation.attempt, {"ok": True})]
+    answers = [AgentAnswer(operation_id, operation.attempt, {"ok": True})]
     assert database.transact(lambda connection: ledger.answer(connection, answers)) == {operation_id}
     later = utcnow() + timedelta(minutes=10)
     operation.step = "spawned"
@@ -75,7 +75,7 @@ def test_a_result_that_comes_before_the_checkpoint_is_not_lost(database: Databas
 def test_a_used_result_is_gone_and_the_deadline_holds(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
     [operation] = lease(database, "first")
-    answers = [Answer(operation_id, operation.attempt, {"ok": False})]
+    answers = [AgentAnswer(operation_id, operation.attempt, {"ok": False})]
     database.transact(lambda connection: ledger.answer(connection, answers))
     later = utcnow() + timedelta(minutes=10)
     point = Checkpoint(operation, later, used_result=True)
@@ -86,7 +86,7 @@ def test_a_used_result_is_gone_and_the_deadline_holds(database: Database) -> Non
 
 def test_a_result_of_an_earlier_attempt_is_stale(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
-    answers = [Answer(operation_id, 7, {"ok": True})]
+    answers = [AgentAnswer(operation_id, 7, {"ok": True})]
     assert database.transact(lambda connection: ledger.answer(connection, answers)) == set()
 
 
@@ -94,7 +94,7 @@ def test_a_result_is_stale_once_its_attempt_has_ended(database: Database) -> Non
     """It came while a conductor left that host: it must not pass for the next host's."""
     operation_id = enqueue(database, make_server(database))
     [operation] = lease(database, "first")
-    answers = [Answer(operation_id, operation.attempt, {"ok": True})]
+    answers = [AgentAnswer(operation_id, operation.attempt, {"ok": True})]
     assert database.transact(lambda connection: ledger.answer(connection, answers)) == {operation_id}
     operation.attempt += 1
     later = utcnow() + timedelta(minutes=10)
@@ -157,7 +157,7 @@ def test_cancelling_fences_the_holder_but_shows_that_it_may_be_at_work(database:
     assert not held(database, "first", operation_id)
     with database.read() as connection:
         assert ledger.under_way(connection, [server_id]) == {server_id}
-    database.transact(lambda connection: ledger.let_go(connection, "first", [operation_id]))
+    database.transact(lambda connection: ledger.drop_leases(connection, "first", [operation_id]))
     with database.read() as connection:
         assert ledger.under_way(connection, [server_id]) == set()
 
@@ -165,7 +165,7 @@ def test_cancelling_fences_the_holder_but_shows_that_it_may_be_at_work(database:
 def test_a_finished_operation_is_never_due_again(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
     [operation] = lease(database, "first")
-    database.transact(lambda connection: ledger.finish(connection, [Ending(operation, "done")]))
+    database.transact(lambda connection: ledger.finish(connection, [Completion(operation, "done")]))
     assert lease(database, "second") == []
     assert row_of(database, operation_id).outcome == "done"
 

@@ -17,7 +17,7 @@ import pytest
 from moorage.bus.versions import AgentVersion
 from moorage.conductor.engine import runner
 from moorage.core import uuids
-from moorage.network.contract import Holding, NetworkError, NetworkUnavailableError, Order
+from moorage.network.contract import NetworkError, NetworkUnavailableError, PortRequest, ServerPorts
 from moorage.network.neutron import NeutronNetwork
 from tests.support import stage_neutron
 from tests.support.crossing import PROJECT, Crossing
@@ -293,7 +293,7 @@ def test_faults_while_addresses_are_counted(
     """Of a routed network: phase 1 is done again, and finds the port that it made."""
     monkeypatch.setattr(stage, "routed", True)
     call, uuid = ("GET", "/network-ip-availabilities"), uuids.generate()
-    order = Order(uuid, PROJECT, "s", [{"uuid": stage_neutron.NETWORK}])
+    order = PortRequest(uuid, PROJECT, "s", [{"uuid": stage_neutron.NETWORK}])
     network = stage_neutron.network_at(proxy.port, "conductor", timeout=30.0)
     hasty = stage_neutron.network_at(proxy.port, "conductor", timeout=1.0)
     for name, outage in OUTAGES.items():
@@ -309,7 +309,7 @@ def test_faults_while_addresses_are_counted(
     assert isinstance(ports, list)
     assert [(port.deferred, port.needs.segments) for port in ports] == [(True, [stage_neutron.SEGMENT])]
     assert [port["id"] for port in stage.ports_of(uuid)] == [port.id for port in ports]
-    network.release([Holding(uuid, ports)])
+    network.release([ServerPorts(uuid, ports)])
 
 
 # ---------------------------------------------------------------- ports that users bring

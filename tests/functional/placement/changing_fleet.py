@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -24,12 +25,12 @@ from moorage.placement.search import parse
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.encode import Shape
 from moorage.placement.search.providers import find_providers
-from moorage.placement.service import Picture, PlacementService, Settings
+from moorage.placement.service import Picture, PlacementService, PlacementSettings
 from moorage.placement.store import aggregates, inventories, names, providers, reports, traits
 from moorage.placement.store.inventories import Inventory
 from tests.support.pictures import picture
 
-SETTINGS = Settings.from_conf(config.read([], [OPTIONS]))
+SETTINGS = PlacementSettings.from_conf(config.read([], [OPTIONS]))
 LATEST = (1, 39)
 
 UUIDS = [str(UUID(int=0x1000 + number)) for number in range(5)]
@@ -168,14 +169,10 @@ class ChangingFleet:
 
     def switch_class(self, name: str) -> None:
         """It comes if there is none, else it goes."""
-        self._perhaps(
-            lambda connection: names.ensure_class(connection, name) or names.delete_class(connection, name)
-        )
+        self._perhaps(partial(_switch, names.ensure_class, names.delete_class, name))
 
     def switch_trait(self, name: str) -> None:
-        self._perhaps(
-            lambda connection: names.ensure_trait(connection, name) or names.delete_trait(connection, name)
-        )
+        self._perhaps(partial(_switch, names.ensure_trait, names.delete_trait, name))
 
     def rename_class(self, old: str, new: str) -> None:
         self._perhaps(lambda connection: names.rename_class(connection, old, new))
@@ -226,9 +223,19 @@ class ChangingFleet:
     def _change(self, uuid: str, work: Callable[[sa.Connection, providers.Provider], object]) -> None:
         self._perhaps(lambda connection: work(connection, providers.lock(connection, uuid)))
 
-    def _values(self, query: sa.Select[tuple[str]]) -> list[str]:
+    def _values(self, query: sa.Select[str]) -> list[str]:
         with self.database.read() as connection:
             return list(connection.execute(query).scalars())
+
+
+def _switch(
+    ensure: Callable[[sa.Connection, str], bool],
+    delete: Callable[[sa.Connection, str], None],
+    name: str,
+    connection: sa.Connection,
+) -> None:
+    if not ensure(connection, name):
+        delete(connection, name)
 
 
 def _empty(connection: sa.Connection) -> None:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.placement import feed
-from moorage.placement.feed import Changes, Glance, Kind, PostgresqlReader
+from moorage.placement.feed import ChangeKind, Changes, PostgresqlReader, QuickRead
 
 
 @pytest.fixture
@@ -32,17 +32,17 @@ def reader(database: Database) -> PostgresqlReader:
 
 def change(database: Database, provider_id: int) -> None:
     with database.write() as connection:
-        feed.append(connection, Kind.PROVIDER, [provider_id])
+        feed.append(connection, ChangeKind.PROVIDER, [provider_id])
 
 
 def look(database: Database, reader: PostgresqlReader) -> Changes:
     """Read, and see that the quick question has the same answer."""
     probe = feed.probe(database.engine)
-    glance = reader.glance(probe)
+    quick = reader.quick_read(probe)
     probe.close()
     with database.read() as connection:
         found = reader.read(connection)
-    assert glance == Glance([], more=bool(found))
+    assert quick == QuickRead([], more=bool(found))
     return found
 
 
@@ -57,11 +57,11 @@ def test_each_change_is_told_once(database: Database, reader: PostgresqlReader) 
 
 def test_what_begins_first_and_commits_last_is_not_lost(database: Database, reader: PostgresqlReader) -> None:
     with database.write() as early:
-        feed.append(early, Kind.PROVIDER, [1])
+        feed.append(early, ChangeKind.PROVIDER, [1])
         change(database, 2)
         assert look(database, reader).providers == {2}
         with database.write() as late:
-            feed.append(late, Kind.PROVIDER, [3])
+            feed.append(late, ChangeKind.PROVIDER, [3])
             assert not look(database, reader)
         assert look(database, reader).providers == {3}
     assert look(database, reader).providers == {1}
@@ -70,7 +70,7 @@ def test_what_begins_first_and_commits_last_is_not_lost(database: Database, read
 
 def test_what_is_rolled_back_is_never_told(database: Database, reader: PostgresqlReader) -> None:
     with database.engine.connect() as connection:
-        feed.append(connection, Kind.PROVIDER, [1])
+        feed.append(connection, ChangeKind.PROVIDER, [1])
         connection.rollback()
     change(database, 2)
     assert look(database, reader).providers == {2}
@@ -80,7 +80,7 @@ def test_a_transaction_that_stays_open_does_not_make_old_rows_come_again(
     database: Database, reader: PostgresqlReader
 ) -> None:
     with database.write() as forgotten:
-        feed.append(forgotten, Kind.PROVIDER, [1])
+        feed.append(forgotten, ChangeKind.PROVIDER, [1])
         for provider_id in range(2, 52):
             change(database, provider_id)
         assert len(look(database, reader).providers) == 50

@@ -18,9 +18,9 @@ from moorage.placement.client.contract import (
 )
 from moorage.placement.client.http import HttpPlacement
 from moorage.placement.client.transport import (
-    Answer,
     NotReachedError,
     PatientTransport,
+    Response,
     SessionTransport,
     Transport,
 )
@@ -40,7 +40,7 @@ class LosingAnswers:
         self._lose = lose
         self.sent: list[tuple[str, str]] = []
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         self.sent.append((method, path))
         answer = self._transport.send(method, path, body, headers)
         if self._lose(method, path):
@@ -55,7 +55,7 @@ class Meddling:
         self._transport = transport
         self._before = before
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         self._before(method, path)
         return self._transport.send(method, path, body, headers)
 

@@ -10,7 +10,7 @@ import pytest
 from moorage.placement.client.contract import PlacementUnavailableError
 from moorage.placement.client.http import HttpPlacement
 from moorage.placement.client.link import PlacementTooOldError
-from moorage.placement.client.transport import Answer, PatientTransport, SessionTransport
+from moorage.placement.client.transport import PatientTransport, Response, SessionTransport
 from tests.functional.placement.fleet import claim, node, node_uuid
 from tests.support.older import OlderService
 
@@ -23,8 +23,8 @@ class Saying:
     def __init__(self, document: bytes) -> None:
         self._document = document
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-        return Answer(200 if path == "/" else 404, self._document)
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
+        return Response(200 if path == "/" else 404, self._document)
 
 
 def test_what_an_old_service_lacks_is_said_once(

@@ -24,7 +24,7 @@ from moorage.drivers.ironic.reserving import ReservingDriver
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.placement.client.contract import ConsumerClaim, ReportedProvider
 from moorage.placement.client.local import LocalPlacement
-from moorage.placement.service import PlacementService, Settings
+from moorage.placement.service import PlacementService, PlacementSettings
 from tests.integration.ironic.lines import client, port_of, provisions
 from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
@@ -51,7 +51,7 @@ def metal(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Itera
 def placement(sqlite_url: str) -> Iterator[LocalPlacement]:
     connected = engine.connect(sqlite_url)
     migrate.sync(connected)
-    service = PlacementService(Database(connected), Settings.from_conf(command_settings.read()))
+    service = PlacementService(Database(connected), PlacementSettings.from_conf(command_settings.read()))
     service.start()
     yield LocalPlacement(service)
     service.stop()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.agent.lease import Lease
+from moorage.agent.lease import OwnershipLease
 
 
 class Watch:
     def __init__(self) -> None:
         self.now = 1_000.0
         self.until = float("inf")
-        self.lease = Lease(self._trust, lambda: self.now)
+        self.lease = OwnershipLease(self._trust, lambda: self.now)
 
     def _trust(self, until: float) -> None:
         self.until = until

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from moorage.compute.errors import ComputeError, QuotaExceeded
 from moorage.compute.moves import destinations
-from moorage.compute.moves.destinations import Place
+from moorage.compute.moves.destinations import Destination
 from moorage.compute.quotas.quotas import UNLIMITED
-from moorage.compute.quotas.usage import COUNTED, Room
+from moorage.compute.quotas.usage import COUNTED, QuotaHeadroom
 from moorage.compute.servers import states
 from moorage.compute.servers.creation import host_name_from
 from moorage.compute.servers.states import TaskState, VmState
@@ -47,16 +47,16 @@ def test_every_name_gives_a_host_name_that_fits(name: str, number: int) -> None:
 @pytest.mark.parametrize(
     ("text", "place"),
     [
-        (None, Place()),
-        ("west", Place("west")),
-        ("west:host", Place("west", "host", forced=True)),
-        ("west:host:node", Place("west", "host", "node", forced=True)),
-        ("west::node", Place("west", None, "node", forced=True)),
-        (":host", Place(None, "host", forced=True)),
-        ("west:", Place("west")),
+        (None, Destination()),
+        ("west", Destination("west")),
+        ("west:host", Destination("west", "host", forced=True)),
+        ("west:host:node", Destination("west", "host", "node", forced=True)),
+        ("west::node", Destination("west", None, "node", forced=True)),
+        (":host", Destination(None, "host", forced=True)),
+        ("west:", Destination("west")),
     ],
 )
-def test_places(text: str | None, place: Place) -> None:
+def test_places(text: str | None, place: Destination) -> None:
     assert destinations.parse(text) == place
 
 
@@ -94,7 +94,7 @@ def test_a_grant_is_the_largest_that_fits(
 
     most = least + more
     possible = [count for count in range(least, most + 1) if fits(count)]
-    room = Room(limits, used)
+    room = QuotaHeadroom(limits, used)
     if possible:
         assert room.grant(each, least, most) == max(possible)
     else:

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.deciding.port_needs import Reach
+from moorage.deciding.port_needs import SegmentAggregates
 from moorage.network.contract import PortGroup, PortNeeds, PortRecord
 from moorage.scheduler.errors import NoHostAllowedError
 from moorage.scheduler.request import Request
 from tests.unit.scheduler.clouds import request
 
-REACH = Reach({"near": frozenset({"aggregate-1"}), "far": frozenset({"aggregate-2"})})
+REACH = SegmentAggregates({"near": frozenset({"aggregate-1"}), "far": frozenset({"aggregate-2"})})
 
 
 def asked(*needs: PortNeeds) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from math import inf
 
 from moorage.placement.fleet.names import SHARING_TRAIT
 from moorage.placement.fleet.record import ProviderRecord
-from moorage.placement.search.request import GroupPolicy, Request, RequestGroup
+from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
 from tests.unit.placement.fleets import CLASS_IDS, TRAITS
 
 Placing = tuple[tuple[str, str | None, int, ProviderRecord], ...]
@@ -26,14 +26,14 @@ class Oracle:
         self.records = records
         self.has_trees = any(record.parent_id is not None for record in records)
 
-    def answers(self, request: Request) -> set[Answer]:
+    def answers(self, request: SearchRequest) -> set[Answer]:
         """All candidates of a request, in a form that can be compared."""
         return set().union(*(self.answers_at(anchor, request) for anchor in self.records))
 
-    def anchors(self, request: Request) -> list[ProviderRecord]:
+    def anchors(self, request: SearchRequest) -> list[ProviderRecord]:
         return [anchor for anchor in self.records if self.answers_at(anchor, request)]
 
-    def answers_at(self, anchor: ProviderRecord, request: Request) -> set[Answer]:
+    def answers_at(self, anchor: ProviderRecord, request: SearchRequest) -> set[Answer]:
         if anchor.parent_id is not None or not self._is_anchor(anchor, request):
             return set()
         per_group = [list(self._ways(anchor, group)) for group in request.groups]
@@ -61,7 +61,7 @@ class Oracle:
                 )
         return False
 
-    def _is_anchor(self, anchor: ProviderRecord, request: Request) -> bool:
+    def _is_anchor(self, anchor: ProviderRecord, request: SearchRequest) -> bool:
         traits = self.traits(anchor)
         return request.root_required <= traits and not request.root_forbidden & traits
 
@@ -75,7 +75,7 @@ class Oracle:
         if group.suffix:
             for record in self.records:
                 if self.serves_at(record, anchor) and self.satisfies(record, group):
-                    needs = list(group.resources.items()) or [(None, 0)]
+                    needs: list[tuple[str | None, int]] = [*group.resources.items()] or [(None, 0)]
                     yield tuple((group.suffix, name, amount, record) for name, amount in needs)
             return
         choices = [
@@ -121,7 +121,7 @@ class Oracle:
         judged = [record, anchor] if own else [record]
         return any(all(wanted & set(judge.aggregates) for wanted in group.member_of) for judge in judged)
 
-    def _holds_together(self, placing: Placing, request: Request) -> bool:
+    def _holds_together(self, placing: Placing, request: SearchRequest) -> bool:
         granular = {(suffix, record.id) for suffix, _, _, record in placing if suffix}
         isolated = len({number for _, number in granular}) == len({suffix for suffix, _ in granular})
         if request.group_policy is GroupPolicy.ISOLATE and not isolated:

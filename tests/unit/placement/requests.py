@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from moorage.placement.search.request import GroupPolicy, Request, RequestGroup
+from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
 from tests.unit.placement.fleets import AGGREGATES, CLASS_IDS, TRAIT_IDS, uuid
 
 TRAITS = list(TRAIT_IDS)
@@ -32,12 +32,12 @@ def rarely() -> st.SearchStrategy[bool]:
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> Request:
+def requests(draw: st.DrawFn) -> SearchRequest:
     """One to four groups; one of the suffixed ones may go without resources."""
     suffixes = draw(st.lists(st.sampled_from(["", "_A", "_B", "_C"]), unique=True, min_size=1))
     bare = draw(st.sampled_from(suffixes)) if len(suffixes) > 1 and draw(rarely()) else ""
     subtree = st.frozensets(st.sampled_from([name for name in suffixes if name] or ["_A"]), min_size=1)
-    return Request(
+    return SearchRequest(
         groups=tuple(draw(groups(suffix, suffix == "" or suffix != bare)) for suffix in suffixes),
         group_policy=draw(st.sampled_from([None, GroupPolicy.NONE, GroupPolicy.ISOLATE])),
         root_required=frozenset(draw(SEVERAL_TRAITS)) if draw(rarely()) else frozenset(),

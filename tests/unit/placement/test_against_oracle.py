@@ -10,8 +10,8 @@ from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.record import ProviderRecord
 from moorage.placement.search import plan
 from moorage.placement.search.candidates import find_candidates
-from moorage.placement.search.request import Request
-from moorage.placement.search.result import Order, SearchOptions, SearchResult, Strategy
+from moorage.placement.search.request import SearchRequest
+from moorage.placement.search.result import SearchOptions, SearchResult, Strategy, TreeOrder
 from tests.support.examples import examples
 from tests.unit.placement.fleets import fleet_of, fleets
 from tests.unit.placement.oracle import Answer, Oracle
@@ -20,7 +20,7 @@ from tests.unit.placement.requests import requests
 UNBOUNDED = SearchOptions(max_candidates=None, max_steps=None)
 EVERY_OPTION = st.builds(
     SearchOptions,
-    order=st.sampled_from(Order),
+    order=st.sampled_from(TreeOrder),
     strategy=st.sampled_from(Strategy),
     max_candidates=st.just(None),
     max_steps=st.just(None),
@@ -47,7 +47,7 @@ def answers(fleet: Fleet, result: SearchResult) -> list[Answer]:
 @settings(max_examples=examples(600), deadline=None)
 @given(fleets(), requests(), EVERY_OPTION)
 def test_candidates_are_the_oracles(
-    records: list[ProviderRecord], request: Request, options: SearchOptions
+    records: list[ProviderRecord], request: SearchRequest, options: SearchOptions
 ) -> None:
     fleet = fleet_of(records)
     result = find_candidates(fleet, request, options)
@@ -61,7 +61,7 @@ def test_candidates_are_the_oracles(
 @settings(max_examples=examples(300), deadline=None)
 @given(fleets(), requests())
 def test_a_narrowed_view_gives_what_the_whole_fleet_gives(
-    records: list[ProviderRecord], request: Request
+    records: list[ProviderRecord], request: SearchRequest
 ) -> None:
     fleet = fleet_of(records)
     narrow = find_candidates(fleet, request, UNBOUNDED)

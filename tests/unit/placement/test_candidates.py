@@ -9,8 +9,8 @@ import pytest
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.names import UnknownClassError, UnknownTraitError
 from moorage.placement.search.candidates import find_candidates
-from moorage.placement.search.request import GroupPolicy, Request, RequestGroup
-from moorage.placement.search.result import Order, SearchOptions, Strategy
+from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
+from moorage.placement.search.result import SearchOptions, Strategy, TreeOrder
 from tests.unit.placement.fleets import AGGREGATES, fleet_of, inventory, provider, uuid
 
 SHARING = "MISC_SHARES_VIA_AGGREGATE"
@@ -18,7 +18,7 @@ NET = {"SRIOV_NET_VF": 1}
 
 
 def ids(
-    fleet: Fleet, request: Request, options: SearchOptions | None = None
+    fleet: Fleet, request: SearchRequest, options: SearchOptions | None = None
 ) -> list[dict[int, dict[str, int]]]:
     """The allocations found, by provider id."""
     return [
@@ -34,17 +34,17 @@ def group(suffix: str = "", **resources: int) -> RequestGroup:
 class TestOneProvider:
     def test_it_needs_all_the_resources(self) -> None:
         fleet = fleet_of([provider(1, {"VCPU": 4, "DISK_GB": 10}), provider(2, {"VCPU": 4})])
-        assert ids(fleet, Request((group(VCPU=1, DISK_GB=5),))) == [{1: {"VCPU": 1, "DISK_GB": 5}}]
+        assert ids(fleet, SearchRequest((group(VCPU=1, DISK_GB=5),))) == [{1: {"VCPU": 1, "DISK_GB": 5}}]
 
     def test_capacity_counts_reserve_ratio_and_use(self) -> None:
         stock = inventory(10, used=4, reserved=2, allocation_ratio=1.5)
         fleet = fleet_of([provider(1, {"VCPU": stock})])
-        assert ids(fleet, Request((group(VCPU=8),))) == [{1: {"VCPU": 8}}]
-        assert ids(fleet, Request((group(VCPU=9),))) == []
+        assert ids(fleet, SearchRequest((group(VCPU=8),))) == [{1: {"VCPU": 8}}]
+        assert ids(fleet, SearchRequest((group(VCPU=9),))) == []
 
     def test_units_hold_for_each_group(self) -> None:
         fleet = fleet_of([provider(1, {"VCPU": inventory(64, min_unit=2, max_unit=8, step_size=2)})])
-        assert [amount for amount in range(1, 12) if ids(fleet, Request((group(VCPU=amount),)))] == [
+        assert [amount for amount in range(1, 12) if ids(fleet, SearchRequest((group(VCPU=amount),)))] == [
             2,
             4,
             6,
@@ -54,17 +54,17 @@ class TestOneProvider:
     def test_groups_that_meet_there_are_added_up(self) -> None:
         fleet = fleet_of([provider(1, {"VCPU": inventory(8, max_unit=5)})])
         policy = GroupPolicy.NONE
-        assert ids(fleet, Request((group("1", VCPU=2), group("2", VCPU=3)), group_policy=policy)) == [
+        assert ids(fleet, SearchRequest((group("1", VCPU=2), group("2", VCPU=3)), group_policy=policy)) == [
             {1: {"VCPU": 5}}
         ]
-        assert ids(fleet, Request((group("1", VCPU=3), group("2", VCPU=3)), group_policy=policy)) == []
+        assert ids(fleet, SearchRequest((group("1", VCPU=3), group("2", VCPU=3)), group_policy=policy)) == []
 
     def test_unknown_names_are_refused_whatever_else_is_asked(self) -> None:
         fleet = fleet_of([])
         with pytest.raises(UnknownClassError, match="CUSTOM_NONE"):
-            find_candidates(fleet, Request((group(CUSTOM_NONE=1),)))
+            find_candidates(fleet, SearchRequest((group(CUSTOM_NONE=1),)))
         with pytest.raises(UnknownTraitError, match="CUSTOM_NONE"):
-            find_candidates(fleet, Request((group(VCPU=1),), root_forbidden=frozenset({"CUSTOM_NONE"})))
+            find_candidates(fleet, SearchRequest((group(VCPU=1),), root_forbidden=frozenset({"CUSTOM_NONE"})))
 
 
 class TestTrees:
@@ -82,23 +82,25 @@ class TestTrees:
         )
 
     def test_the_unsuffixed_group_spreads_over_the_tree(self, numa: Fleet) -> None:
-        found = ids(numa, Request((group(VCPU=1, DISK_GB=1),)))
+        found = ids(numa, SearchRequest((group(VCPU=1, DISK_GB=1),)))
         assert found == [{1: {"DISK_GB": 1}, 2: {"VCPU": 1}}, {1: {"DISK_GB": 1}, 3: {"VCPU": 1}}]
 
     def test_a_granular_group_does_not(self, numa: Fleet) -> None:
-        assert ids(numa, Request((group("1", VCPU=1, DISK_GB=1),))) == []
+        assert ids(numa, SearchRequest((group("1", VCPU=1, DISK_GB=1),))) == []
 
     def test_traits_may_come_from_any_provider_chosen(self, numa: Fleet) -> None:
         red = RequestGroup("", {"VCPU": 1, "DISK_GB": 1}, required_traits=(frozenset({"CUSTOM_RED"}),))
-        assert ids(numa, Request((red,))) == [{1: {"DISK_GB": 1}, 2: {"VCPU": 1}}]
+        assert ids(numa, SearchRequest((red,))) == [{1: {"DISK_GB": 1}, 2: {"VCPU": 1}}]
 
     def test_isolation_gives_each_group_its_own(self, numa: Fleet) -> None:
         groups = (RequestGroup("1", NET), RequestGroup("2", NET))
-        assert len(ids(numa, Request(groups, group_policy=GroupPolicy.NONE))) == 4
-        assert all(len(found) == 2 for found in ids(numa, Request(groups, group_policy=GroupPolicy.ISOLATE)))
+        assert len(ids(numa, SearchRequest(groups, group_policy=GroupPolicy.NONE))) == 4
+        assert all(
+            len(found) == 2 for found in ids(numa, SearchRequest(groups, group_policy=GroupPolicy.ISOLATE))
+        )
 
     def test_same_subtree_keeps_cpu_and_device_on_one_node(self, numa: Fleet) -> None:
-        request = Request(
+        request = SearchRequest(
             (group("_CPU", VCPU=1), RequestGroup("_NET", NET)), same_subtrees=(frozenset({"_CPU", "_NET"}),)
         )
         assert sorted(sorted(found) for found in ids(numa, request)) == [[2, 4], [3, 5]]
@@ -115,23 +117,23 @@ class TestTrees:
             ]
         )
         groups = (group("_CPU", VCPU=1), RequestGroup("_NET", NET), group("_DISK", DISK_GB=1))
-        request = Request(groups, same_subtrees=(frozenset({"_CPU", "_NET", "_DISK"}),))
+        request = SearchRequest(groups, same_subtrees=(frozenset({"_CPU", "_NET", "_DISK"}),))
         assert [sorted(found) for found in ids(fleet, request)] == [[2, 4, 5]]
 
     def test_an_old_client_never_sees_two_providers_of_a_tree(self, numa: Fleet) -> None:
-        assert ids(numa, Request((group(VCPU=1, DISK_GB=1),), nested=False)) == []
-        result = find_candidates(numa, Request((group(VCPU=1),), nested=False))
+        assert ids(numa, SearchRequest((group(VCPU=1, DISK_GB=1),), nested=False)) == []
+        result = find_candidates(numa, SearchRequest((group(VCPU=1),), nested=False))
         assert [numa.ids[slot] for slot in result.summarised] == [2, 3]
 
     def test_the_whole_tree_is_summarised(self, numa: Fleet) -> None:
-        result = find_candidates(numa, Request((group(VCPU=1),), limit=1))
+        result = find_candidates(numa, SearchRequest((group(VCPU=1),), limit=1))
         assert sorted(numa.ids[slot] for slot in result.summarised) == [1, 2, 3, 4, 5]
 
     def test_any_member_names_the_tree(self, numa: Fleet) -> None:
         for number in (1, 5):
             asked = RequestGroup("", {"DISK_GB": 1}, in_tree=uuid(number))
-            assert ids(numa, Request((asked,))) == [{1: {"DISK_GB": 1}}]
-        assert ids(numa, Request((RequestGroup("", {"DISK_GB": 1}, in_tree=uuid(77)),))) == []
+            assert ids(numa, SearchRequest((asked,))) == [{1: {"DISK_GB": 1}}]
+        assert ids(numa, SearchRequest((RequestGroup("", {"DISK_GB": 1}, in_tree=uuid(77)),))) == []
 
 
 class TestSharing:
@@ -147,23 +149,25 @@ class TestSharing:
         )
 
     def test_an_aggregate_is_what_connects(self, cluster: Fleet) -> None:
-        assert ids(cluster, Request((group(VCPU=1, DISK_GB=1),))) == [{1: {"VCPU": 1}, 9: {"DISK_GB": 1}}]
+        assert ids(cluster, SearchRequest((group(VCPU=1, DISK_GB=1),))) == [
+            {1: {"VCPU": 1}, 9: {"DISK_GB": 1}}
+        ]
 
     def test_what_the_storage_gives_alone_is_one_candidate(self, cluster: Fleet) -> None:
-        assert ids(cluster, Request((group(DISK_GB=1),))) == [{9: {"DISK_GB": 1}}]
+        assert ids(cluster, SearchRequest((group(DISK_GB=1),))) == [{9: {"DISK_GB": 1}}]
 
     def test_asking_for_a_tree_leaves_sharing_out(self, cluster: Fleet) -> None:
         asked = RequestGroup("", {"VCPU": 1, "DISK_GB": 1}, in_tree=uuid(1))
-        assert ids(cluster, Request((asked,))) == []
+        assert ids(cluster, SearchRequest((asked,))) == []
 
     def test_a_hosts_aggregates_do_not_count_for_the_storage(self, cluster: Fleet) -> None:
         cluster.apply([provider(1, {"VCPU": 4}, aggregates=[AGGREGATES[0], AGGREGATES[2]])])
         for aggregate, count in ((AGGREGATES[0], 1), (AGGREGATES[2], 0)):
             asked = RequestGroup("", {"VCPU": 1, "DISK_GB": 1}, member_of=(frozenset({aggregate}),))
-            assert len(ids(cluster, Request((asked,)))) == count
+            assert len(ids(cluster, SearchRequest((asked,)))) == count
 
     def test_the_root_traits_are_the_anchors(self, cluster: Fleet) -> None:
-        asked = Request((group(VCPU=1, DISK_GB=1),), root_forbidden=frozenset({SHARING}))
+        asked = SearchRequest((group(VCPU=1, DISK_GB=1),), root_forbidden=frozenset({SHARING}))
         assert len(ids(cluster, asked)) == 1
 
 
@@ -175,38 +179,42 @@ class TestOrderAndBounds:
         )
 
     def order(self, fleet: Fleet, limit: int | None = None, **options: object) -> list[int]:
-        found = ids(fleet, Request((group(VCPU=1),), limit=limit), SearchOptions(**options))  # type: ignore[arg-type]
+        found = ids(fleet, SearchRequest((group(VCPU=1),), limit=limit), SearchOptions(**options))  # type: ignore[arg-type]
         return [next(iter(allocation)) for allocation in found]
 
     def test_spread_prefers_the_emptiest(self, hosts: Fleet) -> None:
         assert self.order(hosts) == [1, 3, 0, 2]
 
     def test_pack_prefers_the_fullest(self, hosts: Fleet) -> None:
-        assert self.order(hosts, order=Order.PACK) == [2, 0, 3, 1]
+        assert self.order(hosts, order=TreeOrder.PACK) == [2, 0, 3, 1]
 
     @pytest.mark.parametrize("limit", [1, 2, 3])
     def test_a_limit_keeps_the_best(self, hosts: Fleet, limit: int) -> None:
         assert self.order(hosts, limit) == [1, 3, 0, 2][:limit]
 
     def test_random_is_repeatable_only_with_a_seed(self, hosts: Fleet) -> None:
-        shuffled = {tuple(self.order(hosts, order=Order.RANDOM, seed=seed)) for seed in range(20)}
+        shuffled = {tuple(self.order(hosts, order=TreeOrder.RANDOM, seed=seed)) for seed in range(20)}
         assert len(shuffled) > 5
-        assert self.order(hosts, order=Order.RANDOM, seed=3) == self.order(hosts, order=Order.RANDOM, seed=3)
+        assert self.order(hosts, order=TreeOrder.RANDOM, seed=3) == self.order(
+            hosts, order=TreeOrder.RANDOM, seed=3
+        )
 
     def test_trees_take_turns_or_come_whole(self) -> None:
         records = [provider(n, {}) for n in (1, 2)]
         records += [provider(n, NET, parent=n // 10, root=n // 10) for n in (11, 12, 21, 22)]
         fleet = fleet_of(records)
-        request = Request((RequestGroup("", NET),))
+        request = SearchRequest((RequestGroup("", NET),))
         turns = ids(fleet, request, SearchOptions(strategy=Strategy.BREADTH_FIRST))
         whole = ids(fleet, request, SearchOptions(strategy=Strategy.DEPTH_FIRST))
         assert [next(iter(found)) for found in turns] == [11, 21, 12, 22]
         assert [next(iter(found)) for found in whole] == [11, 12, 21, 22]
 
     def test_a_bound_of_ours_is_told_and_a_limit_of_theirs_is_not(self, hosts: Fleet) -> None:
-        request = Request((group(VCPU=1),), limit=2)
+        request = SearchRequest((group(VCPU=1),), limit=2)
         assert not find_candidates(hosts, request).cut_short
-        assert find_candidates(hosts, Request((group(VCPU=1),)), SearchOptions(max_candidates=3)).cut_short
+        assert find_candidates(
+            hosts, SearchRequest((group(VCPU=1),)), SearchOptions(max_candidates=3)
+        ).cut_short
         assert not find_candidates(hosts, request, SearchOptions(max_candidates=4)).cut_short
 
     @pytest.mark.parametrize("policy", list(GroupPolicy))
@@ -215,7 +223,7 @@ class TestOrderAndBounds:
         fleet = fleet_of([provider(1), *devices])
         groups = tuple(RequestGroup(f"_{n}", NET) for n in range(8))
         start = time.thread_time()  # the work, however busy the machine is
-        result = find_candidates(fleet, Request(groups, group_policy=policy))
+        result = find_candidates(fleet, SearchRequest(groups, group_policy=policy))
         assert time.thread_time() - start < 0.9
         assert len(result.candidates) == 10_000
         assert result.cut_short
@@ -229,8 +237,8 @@ class TestOrderAndBounds:
             records += [provider(n, stock, parent=root, root=root) for n in range(first, first + devices)]
         fleet = fleet_of(records)
         groups = (*(group(f"_{n}", SRIOV_NET_VF=2) for n in range(9)), group("_ONE", SRIOV_NET_VF=1))
-        options = SearchOptions(Order.PACK, Strategy.DEPTH_FIRST, max_candidates=100, max_steps=20_000)
-        result = find_candidates(fleet, Request(groups, group_policy=GroupPolicy.NONE), options)
+        options = SearchOptions(TreeOrder.PACK, Strategy.DEPTH_FIRST, max_candidates=100, max_steps=20_000)
+        result = find_candidates(fleet, SearchRequest(groups, group_policy=GroupPolicy.NONE), options)
         assert len(result.candidates) == 100
         assert {fleet.ids[fleet.root_of(slot)] for slot in result.summarised} == {2}
         assert result.cut_short
@@ -239,6 +247,6 @@ class TestOrderAndBounds:
         devices = [provider(n, {"SRIOV_NET_VF": 3}, parent=1, root=1) for n in range(2, 18)]
         fleet = fleet_of([provider(1), *devices])
         groups = tuple(group(f"_{n}", SRIOV_NET_VF=2) for n in range(17))
-        result = find_candidates(fleet, Request(groups, group_policy=GroupPolicy.NONE))
+        result = find_candidates(fleet, SearchRequest(groups, group_policy=GroupPolicy.NONE))
         assert result.candidates == []
         assert not result.cut_short

@@ -11,12 +11,12 @@ from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.record import ProviderRecord
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.capacity import how_many_fit
-from moorage.placement.search.request import GroupPolicy, Request, RequestGroup
+from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
 from tests.support.examples import examples
 from tests.unit.placement.fleets import AGGREGATES, CLASS_IDS, fleet_of, fleets, inventory, provider
 from tests.unit.placement.requests import requests
 
-VM = Request((RequestGroup(resources={"VCPU": 4, "MEMORY_MB": 1000}),))
+VM = SearchRequest((RequestGroup(resources={"VCPU": 4, "MEMORY_MB": 1000}),))
 
 
 def test_the_scarcest_class_decides_on_each_provider() -> None:
@@ -51,7 +51,7 @@ def test_a_shared_disk_is_not_counted_twice() -> None:
     shared = provider(9, {"DISK_GB": 50}, ["MISC_SHARES_VIA_AGGREGATE"], AGGREGATES[:1])
     hosts = [provider(number, {"VCPU": 8}, aggregates=AGGREGATES[:1]) for number in (1, 2)]
     fleet = fleet_of([*hosts, shared])
-    capacity = how_many_fit(fleet, Request((RequestGroup(resources={"VCPU": 1, "DISK_GB": 10}),)))
+    capacity = how_many_fit(fleet, SearchRequest((RequestGroup(resources={"VCPU": 1, "DISK_GB": 10}),)))
     assert capacity.total == 5
     assert not capacity.exact
 
@@ -60,13 +60,13 @@ def test_groups_that_must_part_fill_separate_devices() -> None:
     devices = [provider(number, {"SRIOV_NET_VF": 2}, parent=1, root=1) for number in (2, 3)]
     fleet = fleet_of([provider(1), *devices])
     groups = tuple(RequestGroup(suffix, {"SRIOV_NET_VF": 1}) for suffix in ("_A", "_B"))
-    assert how_many_fit(fleet, Request(groups, group_policy=GroupPolicy.ISOLATE)).total == 2
+    assert how_many_fit(fleet, SearchRequest(groups, group_policy=GroupPolicy.ISOLATE)).total == 2
 
 
 @settings(max_examples=examples(300), deadline=None)
 @given(fleets(), requests())
 def test_an_exact_count_is_what_can_be_claimed_one_by_one(
-    records: list[ProviderRecord], request: Request
+    records: list[ProviderRecord], request: SearchRequest
 ) -> None:
     fleet = fleet_of(records)
     assume(find_candidates(fleet, request).candidates)
@@ -90,5 +90,5 @@ def _free(fleet: Fleet, slot: int) -> dict[int, int]:
     return {number: max(capacity - used, 0) for number, (capacity, used) in fleet.inventory(slot).items()}
 
 
-def _asked(request: Request) -> Counter[str]:
+def _asked(request: SearchRequest) -> Counter[str]:
     return sum((Counter(group.resources) for group in request.groups), Counter[str]())

@@ -10,10 +10,10 @@ import pytest
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.encode import CandidateEncoder, Shape
-from moorage.placement.search.request import Request, RequestGroup
+from moorage.placement.search.request import RequestGroup, SearchRequest
 from tests.unit.placement.fleets import CLASS_IDS, CLASSES, TRAITS, fleet_of, inventory, provider, uuid
 
-REQUEST = Request((RequestGroup(resources={"VCPU": 1}), RequestGroup("_NET", {"SRIOV_NET_VF": 1})))
+REQUEST = SearchRequest((RequestGroup(resources={"VCPU": 1}), RequestGroup("_NET", {"SRIOV_NET_VF": 1})))
 
 
 @pytest.fixture

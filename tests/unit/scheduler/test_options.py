@@ -9,13 +9,13 @@ from oslo_config import cfg
 from moorage.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
 from moorage.core import config
 from moorage.scheduler.options import OPTIONS, settings
-from moorage.scheduler.settings import Settings
+from moorage.scheduler.settings import SchedulerSettings
 
 AREAS = (CONDUCTOR_OPTIONS, OPTIONS)
 
 
 def test_defaults_are_the_same_on_both_sides() -> None:
-    assert settings(config.read([], AREAS)) == Settings()
+    assert settings(config.read([], AREAS)) == SchedulerSettings()
 
 
 def test_every_option_is_heeded() -> None:
@@ -29,6 +29,8 @@ def test_every_option_is_heeded() -> None:
         if isinstance(option, cfg.BoolOpt)
     }
     found = settings(config.read([], AREAS, given))
-    unheeded = [field.name for field in fields(Settings) if getattr(found, field.name) == field.default]
+    unheeded = [
+        field.name for field in fields(SchedulerSettings) if getattr(found, field.name) == field.default
+    ]
     assert unheeded == ["max_candidates", "max_attempts"]
     assert replace(found, max_servers_per_node=0).filters() != found.filters()

@@ -8,7 +8,7 @@ import pytest
 
 from moorage.scheduler.errors import BadExtraSpecError, SchedulingError
 from moorage.scheduler.request import MOST_TREES, ImageNeeds, from_flavor
-from moorage.scheduler.server_group import GroupPolicy, ServerGroup
+from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 from tests.unit.scheduler.clouds import flavor, request, uuid
 
 
@@ -105,7 +105,7 @@ def test_image_needs_know_older_names_and_spellings() -> None:
 
 
 def test_one_certain_node_is_asked_for_by_name() -> None:
-    group = ServerGroup(uuid(5), GroupPolicy.AFFINITY, members={uuid(7): 2, uuid(8): 0})
+    group = ServerGroupState(uuid(5), ServerGroupPolicy.AFFINITY, members={uuid(7): 2, uuid(8): 0})
     assert ("in_tree", uuid(7)) in request(server_group=group).queries(50)[0]
     assert ("in_tree", uuid(9)) in replace(request(), same_nodes=frozenset({uuid(9)})).queries(50)[0]
 
@@ -134,7 +134,7 @@ def test_the_tree_is_asked_for_in_every_group_where_none_is_unsuffixed() -> None
 
 
 def test_nodes_out_of_the_question_do_not_use_up_the_limit() -> None:
-    group = ServerGroup(uuid(5), GroupPolicy.ANTI_AFFINITY, members={uuid(7): 1, uuid(8): 1})
+    group = ServerGroupState(uuid(5), ServerGroupPolicy.ANTI_AFFINITY, members={uuid(7): 1, uuid(8): 1})
     asked = replace(
         request(server_group=group), different_nodes=frozenset({uuid(8)}), tried_nodes=frozenset({uuid(9)})
     )

@@ -11,26 +11,28 @@ from hypothesis import strategies as st
 from moorage.placement.client.contract import AllocationRequest, Candidates, ProviderSummary
 from moorage.scheduler.board import Board
 from moorage.scheduler.offers import offers, roots
+from moorage.scheduler.ranking import EXAMPLES
 from moorage.scheduler.select import RANKED, Decision, Selector
-from moorage.scheduler.server_group import GroupPolicy, ServerGroup
-from moorage.scheduler.settings import Settings
-from moorage.scheduler.standing import EXAMPLES
+from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
+from moorage.scheduler.settings import SchedulerSettings
 from tests.unit.scheduler.clouds import SMALL, Node, candidates, cloud, host, request, uuid
 
-SELECTOR = Selector(Settings())
+SELECTOR = Selector(SchedulerSettings())
 
 
 def names(decision: Decision) -> list[str]:
     return [choice.place.host for choice in decision.choices]
 
 
-def place_all(nodes: list[Node], count: int, settings: Settings | None = None, **asked: Any) -> list[str]:
+def place_all(
+    nodes: list[Node], count: int, settings: SchedulerSettings | None = None, **asked: Any
+) -> list[str]:
     """Hosts that a batch of servers gets, decided against one board."""
     found, board = cloud(nodes)
     chosen = []
     for number in range(count):
         wanted = request(1000 + number, **asked)
-        decision = Selector(settings or Settings()).select(wanted, found, board)
+        decision = Selector(settings or SchedulerSettings()).select(wanted, found, board)
         if decision.chosen is not None:
             board.take(wanted, decision.chosen.place.node_uuid, decision.chosen.allocations)
             chosen.append(decision.chosen.place.host)
@@ -118,20 +120,20 @@ def test_room_that_is_given_back_is_free_again() -> None:
 
 
 def test_a_batch_of_an_anti_affinity_group_goes_apart() -> None:
-    group = ServerGroup(uuid(50), GroupPolicy.ANTI_AFFINITY)
+    group = ServerGroupState(uuid(50), ServerGroupPolicy.ANTI_AFFINITY)
     chosen = place_all([Node(host(number)) for number in range(3)], 5, server_group=group)
     assert sorted(chosen) == ["host-0", "host-1", "host-2"]
 
 
 def test_a_batch_of_an_affinity_group_stays_together() -> None:
-    group = ServerGroup(uuid(50), GroupPolicy.AFFINITY)
+    group = ServerGroupState(uuid(50), ServerGroupPolicy.AFFINITY)
     chosen = place_all([Node(host(number)) for number in range(3)], 5, server_group=group)
     assert len(chosen) == 5
     assert len(set(chosen)) == 1
 
 
 def test_the_bound_on_servers_counts_those_of_the_batch() -> None:
-    chosen = place_all([Node(host(1, servers=1))], 5, Settings(max_servers_per_node=3))
+    chosen = place_all([Node(host(1, servers=1))], 5, SchedulerSettings(max_servers_per_node=3))
     assert len(chosen) == 2
 
 
@@ -245,7 +247,7 @@ def test_every_host_is_either_left_or_excluded_for_a_reason(nodes: list[Node]) -
 
 @given(clouds(), st.integers(1, 64))
 def test_a_host_that_gets_more_room_is_not_ranked_lower(nodes: list[Node], more: int) -> None:
-    settings = Settings(max_attempts=20, ram_weight=0, disk_weight=0, build_failure_weight=0)
+    settings = SchedulerSettings(max_attempts=20, ram_weight=0, disk_weight=0, build_failure_weight=0)
     lucky = nodes[0].state.host
     before = names(Selector(settings).select(request(), *cloud(nodes)))
     richer = [replace(nodes[0], vcpus=nodes[0].vcpus + more), *nodes[1:]]
@@ -267,19 +269,20 @@ def test_a_batch_never_overbooks(nodes: list[Node], count: int) -> None:
 def test_what_is_kept_between_decisions_changes_none_of_them(nodes: list[Node], data: st.DataObject) -> None:
     """Decided again with nothing kept, every decision is the same, whatever was taken and given back."""
     found, board = cloud(nodes)
-    selector = Selector(Settings(max_servers_per_node=6, server_count_weight=-0.5))
+    selector = Selector(SchedulerSettings(max_servers_per_node=6, server_count_weight=-0.5))
     placed: list[tuple[str, dict[str, dict[str, int]]]] = []
     for number in range(data.draw(st.integers(1, 12))):
         wanted = request(number)
         decision = selector.select(wanted, found, board)
-        kept, board.standings = board.standings, {}
+        kept, board.rankings = board.rankings, {}
         afresh = selector.select(wanted, found, board)
-        board.standings = kept
+        board.rankings = kept
         assert decision == afresh
         if decision.chosen is not None:
             board.take(wanted, decision.chosen.place.node_uuid, decision.chosen.allocations)
             placed.append((decision.chosen.place.node_uuid, decision.chosen.allocations))
-        if placed and data.draw(st.booleans()):
+        gives_back: bool = bool(placed) and data.draw(st.booleans())
+        if gives_back:
             board.give_back(wanted, *placed.pop(data.draw(st.integers(0, len(placed) - 1))))
 
 

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.placement.search.checks import Kind as Condition
-from moorage.scheduler.filters.contract import Kind
-from moorage.scheduler.narrowing import By, Narrowing
+from moorage.placement.search.checks import ConditionKind as Condition
+from moorage.scheduler.filters.contract import ReasonKind
+from moorage.scheduler.narrowing import NarrowedBy, Narrowing
 from moorage.scheduler.select import Selector
-from moorage.scheduler.settings import Settings
+from moorage.scheduler.settings import SchedulerSettings
 from moorage.scheduler.story import condition, sentence, story
 from moorage.scheduler.trace import Attempt, Emptiness, Exclusion, NearMiss, Place, Trace
 from tests.unit.scheduler.clouds import Node, cloud, host, request, uuid
@@ -55,7 +55,7 @@ def test_a_placement_that_can_not_tell() -> None:
 
 def test_all_offered_excluded_counts_the_reasons_most_first() -> None:
     found, board = cloud([Node(host(1, up=False)), Node(host(2, up=False)), Node(host(3, disabled=True))])
-    trace = Selector(Settings()).select(request(), found, board).trace
+    trace = Selector(SchedulerSettings()).select(request(), found, board).trace
     assert sentence(trace) == (
         "No valid host was found: of 3 hosts with enough room, 2 are down and 1 is disabled."
     )
@@ -86,14 +86,14 @@ def test_a_problem_of_the_request_itself() -> None:
 
 
 def test_users_are_not_told_the_names_of_hosts() -> None:
-    trace = Trace(uuid(1), [], nodes=1, excluded=[Exclusion("service", 1, [], {Kind.HOST_DOWN: 1})])
+    trace = Trace(uuid(1), [], nodes=1, excluded=[Exclusion("service", 1, [], {ReasonKind.HOST_DOWN: 1})])
     assert "host-" not in sentence(trace)
 
 
 def test_the_story_of_a_placed_server() -> None:
     states = [host(1, up=False), host(2), host(3)]
     found, board = cloud([Node(states[0]), Node(states[1], vcpus=32), Node(states[2], vcpus=16)])
-    trace = Selector(Settings()).select(request(7), found, board, request(7).queries(50)[0]).trace
+    trace = Selector(SchedulerSettings()).select(request(7), found, board, request(7).queries(50)[0]).trace
     trace.attempts = [
         Attempt(Place("host-2", "host-2", uuid(2)), "spawn", "failed", "disk is full"),
         Attempt(Place("host-3", "host-3", uuid(3)), "spawn", "done"),
@@ -133,7 +133,7 @@ def test_a_node_of_a_host_with_many_is_told_with_its_host() -> None:
 
 def test_a_trace_survives_being_kept_as_json() -> None:
     found, board = cloud([Node(host(1, up=False)), Node(host(2))])
-    trace = Selector(Settings()).select(request(), found, board, request().queries(50)[0]).trace
+    trace = Selector(SchedulerSettings()).select(request(), found, board, request().queries(50)[0]).trace
     trace.why = Emptiness(2, 1, nearest=[NearMiss("host-1", ["full"])])
     trace.attempts = [Attempt(HERE, "claim", "refused", "full")]
     kept = msgspec.json.decode(msgspec.json.encode(trace), type=Trace)
@@ -155,7 +155,7 @@ def counted(kind: str, subject: str, excluded: int, left: int) -> dict[str, Any]
     return {"kind": kind, "subject": subject, "excludes_alone": alone, "left": {"trees": left}}
 
 
-EAST = Narrowing(By.ZONE, f"in:{uuid(9)}", "east", excluded=30)
+EAST = Narrowing(NarrowedBy.ZONE, f"in:{uuid(9)}", "east", excluded=30)
 
 
 def test_a_zone_that_has_no_room_is_told_by_what_its_hosts_lack() -> None:
@@ -185,7 +185,10 @@ def test_a_zone_whose_hosts_are_all_gone_is_told_as_such() -> None:
 def test_hosts_that_several_prefilters_leave_are_those_that_it_may_go_to() -> None:
     conditions = [counted("forbidden_aggregates", uuid(9), 30, 10), counted("room", "VCPU:8", 40, 0)]
     why = {"total": {"trees": 40}, "trees_left": 0, "excludes_most": conditions[1], "conditions": conditions}
-    closed = [Narrowing(By.OTHER_PROJECTS, f"!in:{uuid(9)}"), Narrowing(By.TRAITS, f"!in:{uuid(9)}", "X")]
+    closed = [
+        Narrowing(NarrowedBy.OTHER_PROJECTS, f"!in:{uuid(9)}"),
+        Narrowing(NarrowedBy.TRAITS, f"!in:{uuid(9)}", "X"),
+    ]
     assert sentence(Trace(uuid(1), [], closed, why=Emptiness.of(why))) == (
         "No valid host was found: 10 of 10 hosts that it may go to don't have 8 VCPU free."
     )

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from moorage.scheduler.offers import Offer
 from moorage.scheduler.option import Option
 from moorage.scheduler.request import Request
-from moorage.scheduler.server_group import GroupPolicy, ServerGroup
+from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
 from moorage.scheduler.weighers.contract import Weigher, shares
 from moorage.scheduler.weighers.cpu import CpuWeigher
@@ -35,7 +35,7 @@ def option(number: int, state: dict[str, Any] | None = None, **free: int) -> Opt
 
 def given_by(weigher: Weigher, options: list[Option], asked: Request | None = None) -> list[float]:
     raw = [weigher.weigh(option, asked or request()) for option in options]
-    return shares(weigher, np.array(raw, float)).tolist()
+    return [float(share) for share in shares(weigher, np.array(raw, float))]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ def given_by(weigher: Weigher, options: list[Option], asked: Request | None = No
     ],
 )
 def test_more_free_is_better_in_proportion_to_the_most(weigher: Weigher, name: str) -> None:
-    options = [option(1, **{name: 10}), option(2, **{name: 20}), option(3)]
+    little: dict[str, Any] = {name: 10}
+    more: dict[str, Any] = {name: 20}
+    options = [option(1, **little), option(2, **more), option(3)]
     assert given_by(weigher, options) == [0.5, 1.0, 0.0]
 
 
@@ -92,8 +94,12 @@ def test_build_failures_outweigh_everything_else() -> None:
 
 def test_soft_affinity_prefers_members_and_soft_anti_affinity_avoids_them() -> None:
     options = [option(1), option(2)]
-    together = request(server_group=ServerGroup(uuid(5), GroupPolicy.SOFT_AFFINITY, members={uuid(1): 2}))
-    apart = request(server_group=ServerGroup(uuid(5), GroupPolicy.SOFT_ANTI_AFFINITY, members={uuid(1): 2}))
+    together = request(
+        server_group=ServerGroupState(uuid(5), ServerGroupPolicy.SOFT_AFFINITY, members={uuid(1): 2})
+    )
+    apart = request(
+        server_group=ServerGroupState(uuid(5), ServerGroupPolicy.SOFT_ANTI_AFFINITY, members={uuid(1): 2})
+    )
     assert given_by(SoftAffinityWeigher(1.0), options, together) == [1.0, 0.0]
     assert given_by(SoftAntiAffinityWeigher(1.0), options, apart) == [0.0, 1.0]
     assert not SoftAffinityWeigher(1.0).applies(apart)

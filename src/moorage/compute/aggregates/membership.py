@@ -19,7 +19,7 @@ NOWHERE: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DesiredMemberships:
     """What Placement should say of some providers, or of all."""
 
     aggregates: frozenset[str]
@@ -48,7 +48,7 @@ class Wanted:
         return held - self.deleted
 
 
-def wanted(connection: Connection, node_uuids: Collection[str] | None = None) -> Wanted:
+def wanted(connection: Connection, node_uuids: Collection[str] | None = None) -> DesiredMemberships:
     """Of these nodes, or of all; needs a snapshot."""
     found = sa.select(nodes.c.uuid, nodes.c.host).where(IS_PLACE)
     waiting = sa.select(unmirrored_nodes.c.uuid)
@@ -56,7 +56,7 @@ def wanted(connection: Connection, node_uuids: Collection[str] | None = None) ->
         found = found.where(among(connection, nodes.c.uuid, node_uuids))
         waiting = waiting.where(among(connection, unmirrored_nodes.c.uuid, node_uuids))
     hosts: dict[str, str] = dict(connection.execute(found).all())
-    return Wanted(
+    return DesiredMemberships(
         aggregates=frozenset(connection.execute(sa.select(aggregates.c.uuid)).scalars()),
         deleted=frozenset(connection.execute(sa.select(deleted_aggregates.c.uuid)).scalars()),
         hosts=hosts,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from prometheus_client import Counter
 
 from moorage.compute.aggregates import membership
-from moorage.compute.aggregates.membership import Wanted
+from moorage.compute.aggregates.membership import DesiredMemberships
 from moorage.db.database import Database
 from moorage.placement.client.contract import (
     PlacementClient,
@@ -135,12 +135,14 @@ class Mirror:
         outcome.missing |= refused.keys() - conflicting
         return conflicting | _changes(written, self._wanted(written.keys())).keys()
 
-    def _wanted(self, uuids: Collection[str]) -> Wanted:
+    def _wanted(self, uuids: Collection[str]) -> DesiredMemberships:
         with self._database.snapshot() as connection:
             return membership.wanted(connection, uuids)
 
 
-def _changes(found: Mapping[str, ProviderAggregates], wanted: Wanted) -> dict[str, ProviderAggregates]:
+def _changes(
+    found: Mapping[str, ProviderAggregates], wanted: DesiredMemberships
+) -> dict[str, ProviderAggregates]:
     changes = {}
     for uuid, provider in found.items():
         target = wanted.target(uuid, provider.aggregates)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from moorage.compute.aggregates import membership
-from moorage.compute.aggregates.membership import NOWHERE, Wanted
+from moorage.compute.aggregates.membership import NOWHERE, DesiredMemberships
 from moorage.compute.aggregates.mirror import FAILURES, PROBLEMS, Mirror, Settled
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
@@ -31,7 +31,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Change:
+class MembershipChange:
     """What differed at one provider."""
 
     host: str
@@ -47,7 +47,7 @@ class Findings:
     added: int = 0
     removed: int = 0
     unchanged: int = 0
-    changes: list[Change] = field(default_factory=list)
+    changes: list[MembershipChange] = field(default_factory=list)
     hosts_without_nodes: list[str] = field(default_factory=list)
     """Hosts in aggregates that have no node, so that there is nothing to mirror."""
     missing_providers: dict[str, str] = field(default_factory=dict)
@@ -154,7 +154,7 @@ class Reconciliation:
             return False
         return True
 
-    def _clean_up(self, members: Mapping[str, set[str]], wanted: Wanted) -> None:
+    def _clean_up(self, members: Mapping[str, set[str]], wanted: DesiredMemberships) -> None:
         empty = [uuid for uuid in wanted.deleted if not members[uuid]]
         before = utcnow() - REMEMBER_DELETED
         self._database.transact(lambda connection: membership.forget_deleted(connection, empty, before))
@@ -165,7 +165,9 @@ _NOBODY = "00000000-0000-0000-0000-000000000000"
 """A provider that does not exist, to see whether Placement says so."""
 
 
-def _differences(wanted: Wanted, members: Mapping[str, set[str]], findings: Findings) -> list[Difference]:
+def _differences(
+    wanted: DesiredMemberships, members: Mapping[str, set[str]], findings: Findings
+) -> list[Difference]:
     """Also counts what agrees."""
     held: dict[str, set[str]] = {}
     for aggregate, providers in members.items():
@@ -197,7 +199,7 @@ def _note(findings: Findings, difference: Difference, added: frozenset[str], rem
     if added or removed:
         findings.added += len(added)
         findings.removed += len(removed)
-        findings.changes.append(Change(difference.host, difference.provider, added, removed))
+        findings.changes.append(MembershipChange(difference.host, difference.provider, added, removed))
 
 
 def _fail(findings: Findings, portion: list[Difference], reason: str) -> None:

@@ -83,7 +83,7 @@ SORTABLE: Mapping[str, sa.Column[Any]] = {
 
 
 @dataclass(frozen=True)
-class Listing:
+class FlavorQuery:
     """Which flavors, in which order."""
 
     project_id: str | None
@@ -110,7 +110,7 @@ def find(connection: Connection, flavorid: str, *, visible_to: str | None = None
     return Flavor(*row)
 
 
-def listed(connection: Connection, wanted: Listing) -> list[Flavor]:
+def listed(connection: Connection, wanted: FlavorQuery) -> list[Flavor]:
     query = sa.select(*_COLUMNS).where(flavors.c.ram >= wanted.min_ram, flavors.c.disk >= wanted.min_disk)
     if wanted.is_public:
         usable = flavors.c.is_public

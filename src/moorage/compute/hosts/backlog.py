@@ -19,7 +19,7 @@ LONGEST_PAUSE = timedelta(hours=1)
 """Pauses double up to this: nothing is given up, and nothing is asked for often."""
 
 
-class Kind(StrEnum):
+class BacklogKind(StrEnum):
     STATUS = "status"
     """Whether a host is disabled; the subject is its name."""
     PROVIDER = "provider"
@@ -27,8 +27,8 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True)
-class Entry:
-    kind: Kind
+class BacklogEntry:
+    kind: BacklogKind
     subject: str
     since: datetime
     tries: int
@@ -36,7 +36,9 @@ class Entry:
     """Why it could not be told; empty for what was told, and is looked at once more."""
 
 
-def add(connection: Connection, kind: Kind, subjects: Iterable[str], due_in: timedelta, error: str) -> None:
+def add(
+    connection: Connection, kind: BacklogKind, subjects: Iterable[str], due_in: timedelta, error: str
+) -> None:
     """One that is there already begins anew."""
     now = utcnow()
     rows = [
@@ -51,25 +53,25 @@ def add(connection: Connection, kind: Kind, subjects: Iterable[str], due_in: tim
         connection.execute(again, rows)
 
 
-def due(connection: Connection, most: int) -> list[Entry]:
+def due(connection: Connection, most: int) -> list[BacklogEntry]:
     """The longest due first."""
     query = sa.select(table.c.kind, table.c.subject, table.c.since, table.c.tries, table.c.error)
     ordered = query.where(table.c.due_at <= utcnow()).order_by(table.c.due_at, table.c.subject).limit(most)
-    return [Entry(Kind(kind), *rest) for kind, *rest in connection.execute(ordered)]
+    return [BacklogEntry(BacklogKind(kind), *rest) for kind, *rest in connection.execute(ordered)]
 
 
-def settle(connection: Connection, entry: Entry) -> None:
+def settle(connection: Connection, entry: BacklogEntry) -> None:
     """It is done, unless the same has come up again since."""
     connection.execute(sa.delete(table).where(_is(entry)))
 
 
-def look_again(connection: Connection, entry: Entry, pause: timedelta) -> None:
+def look_again(connection: Connection, entry: BacklogEntry, pause: timedelta) -> None:
     """It is done, but somebody who is late may undo it."""
     again = {"due_at": utcnow() + pause, "tries": 0, "error": ""}
     connection.execute(sa.update(table).where(_is(entry)).values(again))
 
 
-def postpone(connection: Connection, entry: Entry, error: str) -> timedelta:
+def postpone(connection: Connection, entry: BacklogEntry, error: str) -> timedelta:
     """It failed once more; answers with the time until the next try."""
     pause: timedelta = min(FIRST_PAUSE * 2 ** min(entry.tries, 20), LONGEST_PAUSE)
     change = sa.update(table).where(_is(entry))
@@ -77,7 +79,7 @@ def postpone(connection: Connection, entry: Entry, error: str) -> timedelta:
     return pause
 
 
-def _is(entry: Entry) -> sa.ColumnElement[bool]:
+def _is(entry: BacklogEntry) -> sa.ColumnElement[bool]:
     return sa.and_(
         table.c.kind == entry.kind.value, table.c.subject == entry.subject, table.c.since == entry.since
     )

@@ -18,14 +18,14 @@ CONDUCTOR_BINARY = "nova-conductor"
 """The name by which they know a conductor, which is the scheduler too: see docs/compute/api.md."""
 
 
-class Entry(NamedTuple):
+class RegistryEntry(NamedTuple):
     new: bool
     disabled: bool
 
 
-def sign_of_life(
+def heartbeat(
     connection: Connection, host: str, binary: str, *, version: int, facts: dict[str, Any]
-) -> Entry:
+) -> RegistryEntry:
     """Write down that a service lives; answers with what is known of it."""
     said = {"version": version, "facts": facts, "seen_at": utcnow()}
     known = sa.and_(services.c.host == host, services.c.binary == binary)
@@ -33,8 +33,8 @@ def sign_of_life(
         sa.update(services).where(known).values(**said).returning(services.c.disabled)
     ).first()
     if updated is not None:
-        return Entry(new=False, disabled=updated.disabled)
+        return RegistryEntry(new=False, disabled=updated.disabled)
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     new = insert(services).values(uuid=uuids.generate(), host=host, binary=binary, **said)
     connection.execute(new.on_conflict_do_nothing(index_elements=["host", "binary"]))
-    return Entry(new=True, disabled=False)
+    return RegistryEntry(new=True, disabled=False)

@@ -15,7 +15,7 @@ from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
 from moorage.compute.hosts import backlog
-from moorage.compute.hosts.backlog import Kind
+from moorage.compute.hosts.backlog import BacklogKind
 from moorage.compute.hosts.services import AGENT
 from moorage.db.database import Database
 from moorage.db.tables.compute import IS_PLACE, nodes, services
@@ -51,7 +51,9 @@ class StatusMirror:
             LOG.warning("Placement does not know yet whether host %s is disabled: %s", host, error)
             said = str(error)
             self._database.transact(
-                lambda connection: backlog.add(connection, Kind.STATUS, [host], backlog.FIRST_PAUSE, said)
+                lambda connection: backlog.add(
+                    connection, BacklogKind.STATUS, [host], backlog.FIRST_PAUSE, said
+                )
             )
 
     def settle(self, host: str) -> None:
@@ -76,7 +78,7 @@ class StatusMirror:
 
 def note(connection: Connection, host: str) -> None:
     """In the transaction that enables or disables a host: it shall be looked at once more."""
-    backlog.add(connection, Kind.STATUS, [host], LOOK_AGAIN, "")
+    backlog.add(connection, BacklogKind.STATUS, [host], LOOK_AGAIN, "")
 
 
 def _nodes_of(connection: Connection, host: str) -> list[str]:

@@ -15,7 +15,7 @@ from moorage.db.tables.compute import nodes, services
 
 
 @dataclass(frozen=True)
-class Place:
+class Destination:
     zone: str | None = None
     host: str | None = None
     node: str | None = None
@@ -23,19 +23,19 @@ class Place:
     """An administrator's word that the scheduler does not question."""
 
 
-ANYWHERE = Place()
+ANYWHERE = Destination()
 
 
-def parse(text: str | None) -> Place:
+def parse(text: str | None) -> Destination:
     """`zone`, `zone:host`, `zone:host:node` or `zone::node`; who names a host means it."""
     parts = (text or "").split(":")
     if len(parts) > 3:
         raise ComputeError("Unable to parse availability_zone")
     zone, host, node = (*parts, "", "")[:3]
-    return Place(zone or None, host or None, node or None, forced=bool(host or node))
+    return Destination(zone or None, host or None, node or None, forced=bool(host or node))
 
 
-def check(connection: Connection, place: Place, zones: Zones) -> None:
+def check(connection: Connection, place: Destination, zones: Zones) -> None:
     """Refuse what does not exist; a forced host decides the zone by itself."""
     if place.host is not None:
         agents = sa.select(services.c.id).where(services.c.binary == AGENT)

@@ -23,7 +23,7 @@ from moorage.db.among import among
 from moorage.db.tables.moves import migrations
 
 
-class Kind(StrEnum):
+class MigrationType(StrEnum):
     RESIZE = "resize"
     MIGRATION = "migration"
     LIVE = "live-migration"
@@ -63,7 +63,7 @@ IN_PROGRESS = (Status.QUEUED, Status.PREPARING, Status.RUNNING, Status.POST_MIGR
 """A live migration that can be looked at as a resource of its server."""
 
 
-class Wish(StrEnum):
+class LiveMigrationWish(StrEnum):
     """What an administrator asks of a live migration that is under way."""
 
     ABORT = "abort"
@@ -100,7 +100,7 @@ class Migration:
 
     @property
     def in_progress(self) -> bool:
-        return self.kind == Kind.LIVE and self.status in IN_PROGRESS
+        return self.kind == MigrationType.LIVE and self.status in IN_PROGRESS
 
 
 _COLUMNS = tuple(migrations.c[each.name] for each in fields(Migration))
@@ -175,14 +175,14 @@ def in_progress(connection: Connection, server_id: int) -> list[Migration]:
     """Its live migrations that are under way."""
     query = sa.select(*_COLUMNS).where(
         migrations.c.server_id == server_id,
-        migrations.c.kind == Kind.LIVE.value,
+        migrations.c.kind == MigrationType.LIVE.value,
         migrations.c.status.in_([status.value for status in IN_PROGRESS]),
     )
     return [Migration(*row) for row in connection.execute(query.order_by(migrations.c.id))]
 
 
 @dataclass(frozen=True)
-class Listing:
+class MigrationQuery:
     """Which migrations; those that were changed last come last, unless they are paged."""
 
     equal: Mapping[str, str] = field(default_factory=dict)
@@ -198,7 +198,7 @@ class Listing:
     """The one project whose migrations the caller may know of; None for all."""
 
 
-def page(connection: Connection, listing: Listing) -> list[Migration]:
+def page(connection: Connection, listing: MigrationQuery) -> list[Migration]:
     table = migrations
     query = sa.select(*_COLUMNS)
     for name, value in listing.equal.items():

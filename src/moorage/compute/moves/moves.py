@@ -17,11 +17,11 @@ from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.compute.flavors.flavors import Flavor
 from moorage.compute.hosts import services
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import Kind, Migration, Status
+from moorage.compute.moves.migrations import Migration, MigrationType, Status
 from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.quotas.quotas import Limits
-from moorage.compute.quotas.usage import Room
+from moorage.compute.quotas.usage import QuotaHeadroom
 from moorage.compute.servers import actions, servers
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.lifecycle import require_state
@@ -35,7 +35,7 @@ _MOVABLE = (VmState.ACTIVE, VmState.STOPPED)
 
 
 @dataclass(frozen=True)
-class Ask:
+class ActionContext:
     """Somebody asks something of a server, which nobody else changes until the transaction ends."""
 
     connection: Connection
@@ -50,14 +50,14 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class MoveQuotas:
     """The quotas of a server's project, and those of its user's own."""
 
     project: Limits
     user: Limits
 
 
-def resize(ask: Ask, flavor: Flavor, bounds: Bounds, disk_config: str | None = None) -> None:
+def resize(ask: ActionContext, flavor: Flavor, bounds: MoveQuotas, disk_config: str | None = None) -> None:
     """To another flavor, on another host."""
     server = ask.server
     require_state(server, "resize", _MOVABLE)
@@ -75,13 +75,18 @@ def resize(ask: Ask, flavor: Flavor, bounds: Bounds, disk_config: str | None = N
         request = {**server.request, "disk_config": disk_config}
         servers.update(ask.connection, server.id, request=request)
     begun = _begin(
-        ask, Kind.RESIZE, Status.PRE_MIGRATING, new_flavor=wanted, new_flavor_id=flavor.id, reserved=reserved
+        ask,
+        MigrationType.RESIZE,
+        Status.PRE_MIGRATING,
+        new_flavor=wanted,
+        new_flavor_id=flavor.id,
+        reserved=reserved,
     )
     move = Move.from_migration(begun, zone=server.availability_zone)
     _start(ask, "resize", "cold_move", TaskState.RESIZE_PREP, move)
 
 
-def migrate(ask: Ask, host: str | None) -> None:
+def migrate(ask: ActionContext, host: str | None) -> None:
     """To another host, as it is; to the one that an administrator names, or any."""
     server = ask.server
     require_state(server, "migrate", _MOVABLE)
@@ -90,12 +95,12 @@ def migrate(ask: Ask, host: str | None) -> None:
         _require_agent(ask, host)
         if host == server.host:
             raise ComputeError("Cannot migrate to the host where the server exists.")
-    begun = _begin(ask, Kind.MIGRATION, Status.PRE_MIGRATING, dest_host=host)
+    begun = _begin(ask, MigrationType.MIGRATION, Status.PRE_MIGRATING, dest_host=host)
     move = Move.from_migration(begun, zone=server.availability_zone, target=host)
     _start(ask, "migrate", "cold_move", TaskState.RESIZE_PREP, move)
 
 
-def require_live(ask: Ask, host: str | None) -> None:
+def require_live(ask: ActionContext, host: str | None) -> None:
     """Refuse a live migration that makes no sense."""
     server = ask.server
     require_state(server, "os-migrateLive", (VmState.ACTIVE,))
@@ -105,16 +110,16 @@ def require_live(ask: Ask, host: str | None) -> None:
             raise ComputeError(f"Unable to migrate instance ({server.uuid}) to current host ({host}).")
 
 
-def live_migrate(ask: Ask, host: str | None) -> None:
+def live_migrate(ask: ActionContext, host: str | None) -> None:
     """To another host, while it runs."""
     server = ask.server
     require_live(ask, host)
-    begun = _begin(ask, Kind.LIVE, Status.QUEUED, dest_host=host)
+    begun = _begin(ask, MigrationType.LIVE, Status.QUEUED, dest_host=host)
     move = Move.from_migration(begun, zone=server.availability_zone, target=host)
     _start(ask, "live-migration", "live_migrate", TaskState.MIGRATING, move)
 
 
-def evacuate(ask: Ask, host: str | None, *, stopped: bool) -> None:
+def evacuate(ask: ActionContext, host: str | None, *, stopped: bool) -> None:
     """From a host that is dead; `stopped` if the server shall not run at once where it comes to."""
     server = ask.server
     if host is not None:
@@ -125,31 +130,33 @@ def evacuate(ask: Ask, host: str | None, *, stopped: bool) -> None:
     require_state(server, "evacuate", (*_MOVABLE, VmState.ERROR))
     if server.host is not None and ask.host_is_up(server.host):
         raise ComputeError(f"Compute service of {server.host} is still in use.")
-    begun = _begin(ask, Kind.EVACUATION, Status.ACCEPTED, dest_host=host)
+    begun = _begin(ask, MigrationType.EVACUATION, Status.ACCEPTED, dest_host=host)
     runs = not stopped and server.vm_state != VmState.STOPPED
     move = Move.from_migration(begun, zone=server.availability_zone, target=host, runs=runs)
     _start(ask, "evacuate", "evacuate", TaskState.REBUILDING, move)
 
 
-def reserve(ask: Ask, before: Mapping[str, Any], after: Mapping[str, Any], bounds: Bounds) -> dict[str, int]:
+def reserve(
+    ask: ActionContext, before: Mapping[str, Any], after: Mapping[str, Any], bounds: MoveQuotas
+) -> dict[str, int]:
     """Take now what a larger flavor will use, so that nobody else gets it meanwhile."""
     more = usage.growth(before, after)
     if any(more.values()):
         project_id, user_id = ask.server.project_id, ask.server.user_id
-        Room(bounds.project, usage.lock(ask.connection, project_id)).grant(more, 1, 1)
+        QuotaHeadroom(bounds.project, usage.lock(ask.connection, project_id)).grant(more, 1, 1)
         if bounds.user:
             used = usage.used_by(ask.connection, project_id, user_id)
-            Room({**bounds.project, **bounds.user}, used).grant(more, 1, 1)
+            QuotaHeadroom({**bounds.project, **bounds.user}, used).grant(more, 1, 1)
         usage.add(ask.connection, project_id, more)
     return more
 
 
-def _require_agent(ask: Ask, host: str) -> None:
+def _require_agent(ask: ActionContext, host: str) -> None:
     if not services.listed(ask.connection, host=host, binary=services.AGENT):
         raise ComputeError(f"Compute host {host} could not be found.")
 
 
-def _require_host_up(ask: Ask) -> None:
+def _require_host_up(ask: ActionContext) -> None:
     if ask.server.host is None:
         raise ServerNotReady(ask.server.uuid)
     if not ask.host_is_up(ask.server.host):
@@ -164,7 +171,7 @@ def _require_room_for_image(server: Server, flavor: Flavor) -> None:
         raise ComputeError("Flavor's disk is smaller than the minimum size specified in image metadata.")
 
 
-def _begin(ask: Ask, kind: Kind, status: Status, **more: Any) -> Migration:
+def _begin(ask: ActionContext, kind: MigrationType, status: Status, **more: Any) -> Migration:
     server = ask.server
     if server.host is None or server.node_uuid is None:
         raise ServerNotReady(server.uuid)
@@ -191,7 +198,7 @@ def _begin(ask: Ask, kind: Kind, status: Status, **more: Any) -> Migration:
     return migrations.begin(ask.connection, **{**columns, **more})
 
 
-def _start(ask: Ask, action: str, kind: str, task_state: TaskState, move: Move) -> None:
+def _start(ask: ActionContext, action: str, kind: str, task_state: TaskState, move: Move) -> None:
     action_id = actions.start(ask.connection, ask.server.id, action, ask.origin)
     servers.set_state(ask.connection, ask.server.id, task_state=task_state, progress=0)
     ledger.enqueue(ask.connection, ask.server.id, kind, move.as_data(), action_id)

@@ -22,7 +22,7 @@ from moorage.compute.servers.server_errors import ServerNotReady
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.db.tables.compute import operations
 from moorage.ledger import ledger
-from moorage.network.contract import Agreed, Holding
+from moorage.network.contract import AgreedNetworks, ServerPorts
 
 ATTACH = "attach_interface"
 DETACH = "detach_interface"
@@ -42,7 +42,7 @@ def require_ready(server: Server, action: str) -> None:
 
 
 def attach(
-    connection: Connection, server: Server, origin: Origin, agreed: Agreed, tag: str | None = None
+    connection: Connection, server: Server, origin: Origin, agreed: AgreedNetworks, tag: str | None = None
 ) -> int:
     """A port of what was agreed to, which is one network or one port; the operation's id."""
     require_ready(server, ATTACH)
@@ -103,7 +103,7 @@ def rest(connection: Connection, server_id: int, operation_id: int) -> None:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AttachmentOutcome:
     """What became of an attachment: the port, or why there is none."""
 
     port_id: str | None = None
@@ -113,7 +113,7 @@ class Outcome:
     cancelled: bool = False
 
 
-def outcome(connection: Connection, operation_id: int) -> Outcome | None:
+def outcome(connection: Connection, operation_id: int) -> AttachmentOutcome | None:
     """None as long as it is under way."""
     query = sa.select(
         operations.c.finished_at, operations.c.outcome, operations.c.error, operations.c.data
@@ -121,10 +121,10 @@ def outcome(connection: Connection, operation_id: int) -> Outcome | None:
     row = connection.execute(query).one()
     if row.finished_at is None:
         return None
-    return Outcome(
+    return AttachmentOutcome(
         row.data.get("port"), row.error, row.data.get("fault"), cancelled=row.outcome == "cancelled"
     )
 
 
-def holding_of(server: Server) -> Holding:
-    return Holding.of(server.uuid, server.request)
+def holding_of(server: Server) -> ServerPorts:
+    return ServerPorts.of(server.uuid, server.request)

@@ -91,13 +91,13 @@ MATCHING: Mapping[str, sa.Column[Any]] = {
 
 
 @dataclass(frozen=True)
-class Order:
+class ServerSort:
     key: str
     descending: bool
 
 
 @dataclass
-class Listing:
+class ServerQuery:
     """Which servers, in which order, from where on, how many."""
 
     equal: dict[str, list[str]] = field(default_factory=dict)
@@ -114,24 +114,24 @@ class Listing:
     """None lists both kinds."""
     locked: bool | None = None
     config_drive: bool | None = None
-    order: list[Order] = field(default_factory=lambda: [Order("created_at", True)])
+    order: list[ServerSort] = field(default_factory=lambda: [ServerSort("created_at", True)])
     marker: str | None = None
     marker_among: dict[str, list[str]] = field(default_factory=dict)
     """By the names of `equal`: what the caller may know of. How others' servers sort is not to be told."""
     limit: int = 1000
 
 
-def page(connection: Connection, listing: Listing) -> list[Server]:
+def page(connection: Connection, listing: ServerQuery) -> list[Server]:
     return [from_row(row) for row in _rows(connection, listing, COLUMNS)]
 
 
-def brief_page(connection: Connection, listing: Listing) -> list[tuple[str, str]]:
+def brief_page(connection: Connection, listing: ServerQuery) -> list[tuple[str, str]]:
     """UUID and name only, which spares reading the rest."""
     return [(row.uuid, row.name) for row in _rows(connection, listing, (servers.c.uuid, servers.c.name))]
 
 
 def _rows(
-    connection: Connection, listing: Listing, columns: Sequence[sa.Column[Any]]
+    connection: Connection, listing: ServerQuery, columns: Sequence[sa.Column[Any]]
 ) -> Sequence[sa.Row[Any]]:
     if listing.limit == 0:
         return []
@@ -149,7 +149,7 @@ def _rows(
 # ---------------------------------------------------------------- conditions
 
 
-def _conditions(connection: Connection, listing: Listing) -> list[Condition]:
+def _conditions(connection: Connection, listing: ServerQuery) -> list[Condition]:
     return [
         *(_among(connection, EQUAL[name], values) for name, values in listing.equal.items()),
         *(_matches(connection, MATCHING[name], pattern) for name, pattern in listing.matching.items()),
@@ -168,7 +168,7 @@ def _matches(connection: Connection, column: sa.Column[Any], pattern: Pattern) -
     return fits(connection, text, pattern)
 
 
-def _other_conditions(listing: Listing) -> list[Condition]:
+def _other_conditions(listing: ServerQuery) -> list[Condition]:
     conditions: list[Condition] = []
     if listing.deleted is not None:
         gone = servers.c.deleted_at
@@ -185,7 +185,7 @@ def _other_conditions(listing: Listing) -> list[Condition]:
     return conditions
 
 
-def _tag_conditions(connection: Connection, listing: Listing) -> list[Condition]:
+def _tag_conditions(connection: Connection, listing: ServerQuery) -> list[Condition]:
     def has(tag: str) -> Condition:
         return _tagged(connection, lambda found: found == tag)
 
@@ -213,7 +213,7 @@ def _tagged(connection: Connection, test: Callable[[sa.ColumnElement[str]], Cond
     return sa.exists().select_from(listed).where(test(listed.c.value))
 
 
-def _address_conditions(connection: Connection, listing: Listing) -> list[Condition]:
+def _address_conditions(connection: Connection, listing: ServerQuery) -> list[Condition]:
     conditions = []
     for pattern, mark in ((listing.address, "."), (listing.address_v6, ":")):
         if pattern is not None:
@@ -246,7 +246,7 @@ def _has_address(connection: Connection, pattern: Pattern, mark: str) -> Conditi
 Key = tuple[sa.ColumnElement[Any], bool]
 
 
-def _sort_keys(order: list[Order]) -> list[Key]:
+def _sort_keys(order: list[ServerSort]) -> list[Key]:
     """Every order ends in the id, so that it is total; nothing is NULL, so that a page can begin anywhere."""
     keys = [(by_character(_without_null(SORTABLE[one.key])), one.descending) for one in order]
     last = order[-1].descending if order else True

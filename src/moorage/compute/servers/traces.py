@@ -26,7 +26,7 @@ _LAST_STEP = {"build": "spawn"}
 
 
 @dataclass(frozen=True)
-class Decision:
+class RecordedDecision:
     operation_id: int | None
     operation: str | None
     """Its kind; None for a decision that no operation was made for, or one that is forgotten."""
@@ -51,7 +51,7 @@ def keep(connection: Connection, server_id: int, trace: Trace) -> None:
     connection.execute(sa.insert(traces).values(values))
 
 
-def of_server(connection: Connection, server_id: int) -> list[Decision]:
+def of_server(connection: Connection, server_id: int) -> list[RecordedDecision]:
     """The newest last."""
     query = (
         sa.select(
@@ -68,13 +68,13 @@ def of_server(connection: Connection, server_id: int) -> list[Decision]:
         .where(traces.c.server_id == server_id)
         .order_by(traces.c.id)
     )
-    found: list[Decision] = []
+    found: list[RecordedDecision] = []
     made: Counter[int | None] = Counter()
     for row in connection.execute(query):
         made[row.operation_id] += 1
         number = 1 if row.operation_id is None else made[row.operation_id]
         trace = _continued(row._mapping)
-        found.append(Decision(row.operation_id, row.kind, number, row.created_at, trace))
+        found.append(RecordedDecision(row.operation_id, row.kind, number, row.created_at, trace))
     return found
 
 

@@ -14,6 +14,7 @@ from moorage.compute.aggregates import aggregates
 from moorage.compute.aggregates.aggregates import Aggregate, AggregateNotFound
 from moorage.compute.aggregates.mirror import Mirror
 from moorage.compute_api.endpoint import RULE
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
 from moorage.compute_api.times import plain
 from moorage.core.numbers import row_number
@@ -23,7 +24,6 @@ from moorage.http.reply import Reply, empty
 
 LOG = logging.getLogger(__name__)
 
-UUID_SINCE = (2, 41)
 PATIENCE = 10.0
 """Seconds that a caller waits for Placement to be told."""
 
@@ -167,4 +167,4 @@ def _body(call: Call, aggregate: Aggregate) -> dict[str, Any]:
         "deleted": False,
         "deleted_at": None,
     }
-    return {**body, "uuid": aggregate.uuid} if call.version >= UUID_SINCE else body
+    return {**body, "uuid": aggregate.uuid} if call.version >= Microversion.AGGREGATE_UUIDS else body

@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.compute.errors import ComputeError, NotFoundError
 from moorage.compute.servers import creation, server_groups
-from moorage.compute.servers.creation import Order, Wanted
+from moorage.compute.servers.creation import CreationRequest, ServerTemplate
 from moorage.compute_api import schema_types as types
 from moorage.compute_api.endpoint import owner_of
 from moorage.compute_api.servers import server_body
@@ -58,7 +58,7 @@ def create(service: ComputeService, call: Call) -> Reply:
     count = asked.get("count", 1)
     wanted, bounds = server_body.read(service, call, _as_request(asked, body, count))
     _check_group(service, wanted, origin.project_id)
-    _, rows = creation.rows_of(Order(origin, wanted, bounds), count)
+    _, rows = creation.rows_of(CreationRequest(origin, wanted, bounds), count)
     try:
         plan = service.planner.plan([Subject.of_row(row) for row in rows])
     except PlacementUnavailableError as error:
@@ -73,7 +73,7 @@ def _as_request(asked: dict[str, Any], body: dict[str, Any], count: int) -> dict
     return {"server": server, "os:scheduler_hints": body.get("os:scheduler_hints", {})}
 
 
-def _check_group(service: ComputeService, wanted: Wanted, project_id: str) -> None:
+def _check_group(service: ComputeService, wanted: ServerTemplate, project_id: str) -> None:
     """What a request for servers is refused for only when it is written down."""
     if wanted.group is None:
         return

@@ -14,35 +14,42 @@ from moorage.compute.errors import (
 )
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
-from moorage.network.contract import Agreed, Asker, Fault, NetworkError, Networks, NetworkUnavailableError
+from moorage.network.contract import (
+    AgreedNetworks,
+    NetworkError,
+    NetworkFault,
+    Networks,
+    NetworkUnavailableError,
+    Requester,
+)
 
-Errors = Mapping[Fault, type[ComputeError]]
+Errors = Mapping[NetworkFault, type[ComputeError]]
 AT_BOOT: Errors = {
-    Fault.BAD_REQUEST: ComputeError,
-    Fault.CONFLICT: ConflictError,
-    Fault.FORBIDDEN: ForbiddenError,
-    Fault.NOT_FOUND: ComputeError,
-    Fault.TAKEN: ComputeError,
-    Fault.AMBIGUOUS: ConflictError,
+    NetworkFault.BAD_REQUEST: ComputeError,
+    NetworkFault.CONFLICT: ConflictError,
+    NetworkFault.FORBIDDEN: ForbiddenError,
+    NetworkFault.NOT_FOUND: ComputeError,
+    NetworkFault.TAKEN: ComputeError,
+    NetworkFault.AMBIGUOUS: ConflictError,
 }
 AT_ATTACH: Errors = {
     **AT_BOOT,
-    Fault.NOT_FOUND: NotFoundError,
-    Fault.TAKEN: ConflictError,
-    Fault.AMBIGUOUS: ComputeError,
+    NetworkFault.NOT_FOUND: NotFoundError,
+    NetworkFault.TAKEN: ConflictError,
+    NetworkFault.AMBIGUOUS: ComputeError,
 }
 """What the API has for the same faults differs."""
 
 
 def agree(
     service: ComputeService, call: Call, networks: Networks, security_groups: Sequence[str], count: int
-) -> Agreed:
+) -> AgreedNetworks:
     with told():
         return service.network.agree(asker_of(call), networks, security_groups, count)
 
 
-def asker_of(call: Call) -> Asker:
-    return Asker(call.caller.project_id or "", call.caller.token)
+def asker_of(call: Call) -> Requester:
+    return Requester(call.caller.project_id or "", call.caller.token)
 
 
 @contextmanager

@@ -13,13 +13,14 @@ import msgspec
 from moorage.compute.errors import ComputeError, ForbiddenError, NotFoundError, UnavailableError
 from moorage.compute.flavors.flavors import Flavor, FlavorNotFound
 from moorage.compute.keypairs import keypairs
-from moorage.compute.known import Now
 from moorage.compute.moves import destinations
-from moorage.compute.moves.destinations import ANYWHERE, Place
+from moorage.compute.moves.destinations import ANYWHERE, Destination
+from moorage.compute.reference_cache import ReferenceSnapshot
 from moorage.compute.servers import labels
-from moorage.compute.servers.creation import Bounds, Wanted
+from moorage.compute.servers.creation import CreationQuotas, ServerTemplate
 from moorage.compute_api.endpoint import RULE, own_project
 from moorage.compute_api.flavors.flavors import visible_to
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.ports import server_networks
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.service import ComputeService
@@ -39,7 +40,7 @@ ZERO_DISK = f"{RULE}servers:create:zero_disk_flavor"
 _GIB = 1024**3
 
 
-def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bounds]:
+def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplate, CreationQuotas]:
     server = body["server"]
     hints = body.get("os:scheduler_hints") or body.get("OS-SCH-HNT:scheduler_hints") or {}
     least, most = _counts(server)
@@ -63,7 +64,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
     group = _group(hints)
     security_groups = _security_groups(server)
     agreed = server_networks.agree(service, call, networks, security_groups, most)
-    wanted = Wanted(
+    wanted = ServerTemplate(
         name=server["name"].strip(),
         flavor=flavor.as_booted(),
         request={
@@ -83,7 +84,9 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[Wanted, Bound
         },
         least=least,
         most=most,
-        description=server.get("description") if call.version >= (2, 19) else server["name"].strip(),
+        description=server.get("description")
+        if call.version >= Microversion.SERVER_DESCRIPTIONS
+        else server["name"].strip(),
         hostname=server.get("hostname"),
         image_ref="" if image is None else image.id,
         key_name=server.get("key_name"),
@@ -144,7 +147,7 @@ def _group(hints: Json) -> str | None:
 # ---------------------------------------------------------------- where to
 
 
-def _place(call: Call, server: Json) -> Place:
+def _place(call: Call, server: Json) -> Destination:
     place = destinations.parse(server.get("availability_zone"))
     if place.forced:
         call.authorize(FORCED_HOST, own_project(call))
@@ -157,13 +160,13 @@ def _place(call: Call, server: Json) -> Place:
             "One mechanism with host and/or hypervisor_hostname and another mechanism "
             "with zone:host:node are mutually exclusive."
         )
-    return Place(place.zone, host, node)
+    return Destination(place.zone, host, node)
 
 
 # ---------------------------------------------------------------- what of
 
 
-def _flavor(now: Now, call: Call, server: Json) -> Flavor:
+def _flavor(now: ReferenceSnapshot, call: Call, server: Json) -> Flavor:
     flavorid = str(server["flavorRef"]).rstrip("/").rpartition("/")[2]
     try:
         return now.flavor(flavorid, visible_to=visible_to(call))
@@ -182,10 +185,10 @@ def _public_key(service: ComputeService, call: Call, name: str | None) -> str | 
         raise ComputeError("Invalid key_name provided.") from error
 
 
-def _bounds(now: Now, call: Call) -> Bounds:
+def _bounds(now: ReferenceSnapshot, call: Call) -> CreationQuotas:
     project_id, user_id = call.caller.project_id or "", call.caller.user_id or ""
     project, own = now.limits(project_id, user_id)
-    return Bounds(project, own or None, {**project, **own}["server_group_members"])
+    return CreationQuotas(project, own or None, {**project, **own}["server_group_members"])
 
 
 def _image(service: ComputeService, call: Call, server: Json, flavor: Flavor) -> Image | None:

@@ -7,14 +7,15 @@ from datetime import UTC, datetime
 
 from moorage.compute.errors import ComputeError, ForbiddenError
 from moorage.compute.servers import states
-from moorage.compute.servers.listing import EQUAL, MATCHING, SORTABLE, UNSORTED, Listing, Order
+from moorage.compute.servers.listing import EQUAL, MATCHING, SORTABLE, UNSORTED, ServerQuery, ServerSort
 from moorage.compute_api.endpoint import RULE, is_admin, own_project
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
+from moorage.core.microversions import Version
 from moorage.core.numbers import whole
 from moorage.db import pattern
 from moorage.db.pattern import Pattern, PatternError
 from moorage.http.call import Call, Query
-from moorage.http.version import Version
 
 ALL_FILTERS = f"{RULE}servers:allow_all_filters"
 
@@ -28,7 +29,7 @@ _JOINED = frozenset(
 _TAG_FILTERS = frozenset({"tags", "tags-any", "not-tags", "not-tags-any"})
 _OPEN: tuple[tuple[Version, frozenset[str]], ...] = (
     (
-        (2, 1),
+        Microversion.FIRST,
         frozenset(
             {
                 *("reservation_id", "name", "status", "image", "flavor", "ip"),
@@ -36,12 +37,12 @@ _OPEN: tuple[tuple[Version, frozenset[str]], ...] = (
             }
         ),
     ),
-    ((2, 5), frozenset({"ip6"})),
-    ((2, 26), _TAG_FILTERS),
-    ((2, 66), frozenset({"changes-before"})),
-    ((2, 73), frozenset({"locked"})),
+    (Microversion.SERVERS_BY_IPV6, frozenset({"ip6"})),
+    (Microversion.SERVER_TAGS, _TAG_FILTERS),
+    (Microversion.CHANGES_BEFORE, frozenset({"changes-before"})),
+    (Microversion.LOCK_REASON, frozenset({"locked"})),
     (
-        (2, 83),
+        Microversion.MORE_FILTERS_FOR_USERS,
         frozenset(
             {
                 *("availability_zone", "config_drive", "key_name", "created_at", "launched_at"),
@@ -49,7 +50,7 @@ _OPEN: tuple[tuple[Version, frozenset[str]], ...] = (
             }
         ),
     ),
-    ((2, 90), frozenset({"hostname"})),
+    (Microversion.HOSTNAMES, frozenset({"hostname"})),
 )
 """The filters that everybody may use, by the version that opened them; administrators may use all."""
 
@@ -65,16 +66,15 @@ _KNOWN = frozenset(
     | {"soft_deleted", "deleted", "status", "changes-since", "ip", "ip6"}
 )
 _KNOWN_SINCE: tuple[tuple[Version, frozenset[str]], ...] = (
-    ((2, 26), _TAG_FILTERS),
-    ((2, 66), frozenset({"changes-before"})),
-    ((2, 73), frozenset({"locked"})),
+    (Microversion.SERVER_TAGS, _TAG_FILTERS),
+    (Microversion.CHANGES_BEFORE, frozenset({"changes-before"})),
+    (Microversion.LOCK_REASON, frozenset({"locked"})),
 )
 _PATTERNS = frozenset(
     {*MATCHING, *_TAG_FILTERS, "display_name", "display_description", "flavor", "ip", "ip6"}
     | {"kernel_id", "ramdisk_id", "root_device_name", "config_drive", "auto_disk_config"}
 ) - {"launch_index"}
 """Whatever they mean, their values have to be regular expressions."""
-_STRICT_SINCE: Version = (2, 75)
 _IGNORED_SORT_KEYS = frozenset(
     {
         *("architecture", "cell_name", "cleaned", "default_ephemeral_device", "default_swap_device"),
@@ -88,12 +88,12 @@ _TRUE = frozenset({"1", "t", "true", "on", "y", "yes"})
 _FALSE = frozenset({"0", "f", "false", "off", "n", "no"})
 
 
-def read(service: ComputeService, call: Call, all_tenants_rule: str) -> Listing | None:
+def read(service: ComputeService, call: Call, all_tenants_rule: str) -> ServerQuery | None:
     """What the query string asks for; None if nothing can fit it."""
     query, version = call.query, call.version
     _require_known(query, version)
     filters = _permitted(call)
-    listing = Listing()
+    listing = ServerQuery()
     _read_states(listing, query, filters, version, as_admin=is_admin(call))
     if listing.equal.get("vm_state") == []:
         return None
@@ -126,7 +126,7 @@ def known_names(version: Version) -> set[str]:
 def _require_known(query: Query, version: Version) -> None:
     known = known_names(version)
     for name, value in query.pairs:
-        if name not in known and version >= _STRICT_SINCE and not name.startswith("_"):
+        if name not in known and version >= Microversion.CONSISTENT_ANSWERS and not name.startswith("_"):
             raise ComputeError(f"Additional properties are not allowed ('{name}' was unexpected)")
         if name in _PATTERNS and name in known:
             _require_pattern(name, value)
@@ -168,12 +168,15 @@ def _permitted(call: Call) -> dict[str, str]:
 
 
 def _read_states(
-    listing: Listing, query: Query, filters: dict[str, str], version: Version, *, as_admin: bool
+    listing: ServerQuery, query: Query, filters: dict[str, str], version: Version, *, as_admin: bool
 ) -> None:
     """A list by `status` is one by the states behind it."""
     if filters.pop("status", None) is not None:
         statuses = query.all("status")
-        if not any(status.upper() in states.STATUSES for status in statuses) and version >= (2, 38):
+        if (
+            not any(status.upper() in states.STATUSES for status in statuses)
+            and version >= Microversion.UNKNOWN_STATUS_REFUSED
+        ):
             raise ComputeError("Invalid status value")
         vm_states, task_states = states.states_of(statuses)
         filters.pop("vm_state", None)
@@ -189,7 +192,7 @@ def _read_states(
         listing.equal["vm_state"] = list(dict.fromkeys(query.all("vm_state")))
 
 
-def _read_deleted(listing: Listing, filters: dict[str, str]) -> None:
+def _read_deleted(listing: ServerQuery, filters: dict[str, str]) -> None:
     """Who asks for changes wants to know what was deleted, too."""
     filters.pop("soft_deleted", None)
     text = filters.pop("deleted", None)
@@ -199,7 +202,7 @@ def _read_deleted(listing: Listing, filters: dict[str, str]) -> None:
         listing.deleted = None
 
 
-def _read_changes(listing: Listing, filters: dict[str, str]) -> None:
+def _read_changes(listing: ServerQuery, filters: dict[str, str]) -> None:
     since, before = filters.pop("changes-since", None), filters.pop("changes-before", None)
     listing.changed_since, listing.changed_before = changes(since, before)
 
@@ -223,7 +226,7 @@ def moment(name: str, text: str) -> datetime:
         ) from error
 
 
-def _scope(listing: Listing, call: Call, filters: dict[str, str], all_tenants_rule: str) -> None:
+def _scope(listing: ServerQuery, call: Call, filters: dict[str, str], all_tenants_rule: str) -> None:
     """The caller's own project, unless all are asked for and the caller may see them."""
     if _all_tenants(filters):
         call.authorize(all_tenants_rule, own_project(call))
@@ -247,18 +250,20 @@ def _all_tenants(filters: dict[str, str]) -> bool:
     raise ComputeError(f"Unrecognized value '{text}', acceptable values are: '0', '1', 'false', 'true'")
 
 
-def _order(call: Call) -> list[Order]:
+def _order(call: Call) -> list[ServerSort]:
     keys, directions = call.query.all("sort_key") or ["created_at"], call.query.all("sort_dir") or ["desc"]
     for direction in directions:
         if direction not in ("asc", "desc"):
             raise ComputeError(f"Unknown sort direction, must be one of: asc, desc. Value: {direction}")
     if len(directions) > len(keys):
         raise ComputeError("Invalid input for query parameters: there are more of sort_dir than of sort_key")
-    ignored = _IGNORED_SORT_KEYS if call.version >= (2, 73) else _IGNORED_SORT_KEYS | {"locked"}
-    order: list[Order] = []
+    ignored = (
+        _IGNORED_SORT_KEYS if call.version >= Microversion.LOCK_REASON else _IGNORED_SORT_KEYS | {"locked"}
+    )
+    order: list[ServerSort] = []
     for at, key in enumerate(keys):
         descending = directions[min(at, len(directions) - 1)] == "desc"
-        if (key in ignored and call.version < _STRICT_SINCE) or key in UNSORTED:
+        if (key in ignored and call.version < Microversion.CONSISTENT_ANSWERS) or key in UNSORTED:
             continue
         if key not in SORTABLE:
             raise ComputeError(
@@ -267,14 +272,14 @@ def _order(call: Call) -> list[Order]:
         if key in _ADMIN_SORT_KEYS and not is_admin(call):
             raise ForbiddenError(f"Only administrators can sort servers by {key}")
         if key not in (one.key for one in order):  # what is said of it later has no say any more
-            order.append(Order(key, descending))
-    return order or [Order("created_at", True)]
+            order.append(ServerSort(key, descending))
+    return order or [ServerSort("created_at", True)]
 
 
 # ---------------------------------------------------------------- single filters
 
 
-def _plain(listing: Listing, name: str, value: str) -> None:
+def _plain(listing: ServerQuery, name: str, value: str) -> None:
     """Filters that name a column; those that the API lets pass but nothing has are left alone."""
     if name in EQUAL:
         listing.equal.setdefault(name, [value])
@@ -282,36 +287,36 @@ def _plain(listing: Listing, name: str, value: str) -> None:
         listing.matching[name] = _pattern(name, value)
 
 
-def _address(listing: Listing, name: str, value: str) -> None:
+def _address(listing: ServerQuery, name: str, value: str) -> None:
     listing.address = _pattern(name, value)
 
 
-def _address_v6(listing: Listing, name: str, value: str) -> None:
+def _address_v6(listing: ServerQuery, name: str, value: str) -> None:
     listing.address_v6 = _pattern(name, value)
 
 
-def _locked(listing: Listing, _name: str, value: str) -> None:
+def _locked(listing: ServerQuery, _name: str, value: str) -> None:
     if value.lower() not in _TRUE | _FALSE:
         raise ComputeError(f"Unrecognized value '{value}', acceptable values are: '0', '1', 'false', 'true'")
     listing.locked = value.lower() in _TRUE
 
 
-def _config_drive(listing: Listing, _name: str, value: str) -> None:
+def _config_drive(listing: ServerQuery, _name: str, value: str) -> None:
     if value.lower() in _TRUE | _FALSE:
         listing.config_drive = value.lower() in _TRUE
     else:
         listing.equal["uuid"] = []
 
 
-def _ignored(_listing: Listing, _name: str, _value: str) -> None:
+def _ignored(_listing: ServerQuery, _name: str, _value: str) -> None:
     """The API takes it, and has no such column."""
 
 
-def _tags(listing: Listing, name: str, value: str) -> None:
+def _tags(listing: ServerQuery, name: str, value: str) -> None:
     setattr(listing, name.replace("-", "_"), list(dict.fromkeys(value.split(","))))
 
 
-_FILTERS: dict[str, Callable[[Listing, str, str], None]] = {
+_FILTERS: dict[str, Callable[[ServerQuery, str, str], None]] = {
     "ip": _address,
     "ip6": _address_v6,
     "locked": _locked,

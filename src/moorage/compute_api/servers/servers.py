@@ -11,11 +11,12 @@ from moorage.compute.hosts import host_status
 from moorage.compute.servers import lifecycle, listing
 from moorage.compute.servers import servers as domain
 from moorage.compute.servers.actions import Origin
-from moorage.compute.servers.creation import Order
-from moorage.compute.servers.listing import Listing
+from moorage.compute.servers.creation import CreationRequest
+from moorage.compute.servers.listing import ServerQuery
 from moorage.compute.servers.server import Server
 from moorage.compute_api import links
 from moorage.compute_api.endpoint import RULE, is_admin, owner_of
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.servers import server_body, server_filters
 from moorage.compute_api.servers.passwords import password
@@ -74,7 +75,10 @@ def detail(service: ComputeService, call: Call) -> Reply:
 
 
 def _listed(
-    service: ComputeService, call: Call, all_tenants_rule: str, read: Callable[[Connection, Listing], list[T]]
+    service: ComputeService,
+    call: Call,
+    all_tenants_rule: str,
+    read: Callable[[Connection, ServerQuery], list[T]],
 ) -> list[T]:
     wanted = server_filters.read(service, call, all_tenants_rule)
     if wanted is None:
@@ -102,7 +106,9 @@ def show(service: ComputeService, call: Call) -> Reply:
     view = ServerView(call)
     with service.database.read() as connection:
         server = find(connection, call)
-        groups = domain.groups_of(connection, server.id) if call.version >= (2, 71) else None
+        groups = (
+            domain.groups_of(connection, server.id) if call.version >= Microversion.GROUPS_IN_SERVER else None
+        )
     return Reply(body={"server": view.full(server, _host_statuses(service, view, [server]), groups)})
 
 
@@ -111,7 +117,7 @@ def create(service: ComputeService, call: Call) -> Reply:
     body = call.json()
     asked = body["server"]
     wanted, bounds = server_body.read(service, call, body)
-    made = service.creations.submit(Order(origin_of(call), wanted, bounds))
+    made = service.creations.submit(CreationRequest(origin_of(call), wanted, bounds))
     service.wake()
     if as_boolean(asked.get("return_reservation_id", False)):
         return Reply(202, {"reservation_id": made.reservation_id})
@@ -137,7 +143,9 @@ def update(service: ComputeService, call: Call) -> Reply:
         if changed:
             domain.update(connection, server.id, **changed)
             server = find(connection, call)
-        groups = domain.groups_of(connection, server.id) if call.version >= (2, 71) else None
+        groups = (
+            domain.groups_of(connection, server.id) if call.version >= Microversion.GROUPS_IN_SERVER else None
+        )
         return server, groups
 
     server, groups = service.database.transact(change)

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import SAY_AGAIN, BusError, Task
 from moorage.compute.hosts import backlog
-from moorage.compute.hosts.backlog import Entry, Kind
+from moorage.compute.hosts.backlog import BacklogEntry, BacklogKind
 from moorage.compute.hosts.status_mirror import LOOK_AGAIN, PROBLEMS, StatusMirror
 from moorage.conductor.chores import chores
 from moorage.core.periodic import Periodic
@@ -61,14 +61,14 @@ class CatchingUp:
             finally:
                 self._database.transact(lambda connection: chores.finish(connection, CHORE))
 
-    def _due(self, most: int) -> list[Entry]:
+    def _due(self, most: int) -> list[BacklogEntry]:
         with self._database.read() as connection:
             return backlog.due(connection, most)
 
-    def _try(self, entry: Entry) -> bool:
+    def _try(self, entry: BacklogEntry) -> bool:
         """False if Placement does not answer."""
         try:
-            if entry.kind is Kind.STATUS:
+            if entry.kind is BacklogKind.STATUS:
                 self._statuses.settle(entry.subject)
             else:
                 self._remove(entry.subject)
@@ -76,7 +76,7 @@ class CatchingUp:
             OUTCOMES.labels(entry.kind.value, "failed").inc()
             said = str(error)
             pause = self._database.transact(lambda connection: backlog.postpone(connection, entry, said))
-            what = "the status of host" if entry.kind is Kind.STATUS else "the removal of provider"
+            what = "the status of host" if entry.kind is BacklogKind.STATUS else "the removal of provider"
             LOG.warning(
                 "Placement still does not know of %s %s, next try in %d s: %s",
                 what,
@@ -111,8 +111,8 @@ class CatchingUp:
             return connection.execute(query).scalar_one_or_none()
 
 
-def _end(connection: Connection, entry: Entry) -> None:
-    if entry.kind is Kind.STATUS and entry.error:
+def _end(connection: Connection, entry: BacklogEntry) -> None:
+    if entry.kind is BacklogKind.STATUS and entry.error:
         backlog.look_again(connection, entry, LOOK_AGAIN)
     else:
         backlog.settle(connection, entry)

@@ -22,7 +22,7 @@ from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.interfaces import InterfaceKind, InterfaceState, end, port_of
 from moorage.conductor.ports import port_claims, server_ports
-from moorage.network.contract import Binding, Fault, NetworkError, Networks, Order
+from moorage.network.contract import Binding, NetworkError, NetworkFault, Networks, PortRequest
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_attach_interface"
@@ -62,7 +62,7 @@ class AttachInterface(InterfaceKind):
         for work in turns.take(self._tools.database, batch):
             brought = work.state.brought
             if brought in {port.id for port in server_ports.of(work)}:  # it was asked for twice
-                work.state.fault = Fault.CONFLICT.value
+                work.state.fault = NetworkFault.CONFLICT.value
                 self.give_up(work, f"Port {brought} is still in use.")
                 continue
             server_ports.bring(work, brought)
@@ -171,10 +171,10 @@ def _no_room(work: Work[AttachState]) -> NetworkError:
     )
 
 
-def _order(work: Work[AttachState]) -> Order:
+def _order(work: Work[AttachState]) -> PortRequest:
     """More of what the server has."""
     server = work.server
-    return Order(
+    return PortRequest(
         server.uuid,
         server.project_id,
         server.name,

@@ -24,7 +24,7 @@ from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.ports import server_ports
 from moorage.ledger import ledger
 from moorage.network import delegation
-from moorage.network.contract import Reach
+from moorage.network.contract import NetworkAccess
 
 _LOOK_AGAIN_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
@@ -99,7 +99,7 @@ class Delete(OperationKind):
             self._destroyed_everywhere(work)
 
     def _destroyed_everywhere(self, work: Work[DeleteState]) -> None:
-        if self._tools.network.reach is Reach.AGENTS:
+        if self._tools.network.reach is NetworkAccess.AGENTS:
             work.advance_to_task("let_go")
         else:
             work.advance("release")

@@ -17,7 +17,7 @@ from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.interfaces import InterfaceKind, InterfaceState, end, port_of
 from moorage.conductor.ports import port_claims, server_ports
-from moorage.network.contract import Reach
+from moorage.network.contract import NetworkAccess
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_detach_interface"
@@ -53,7 +53,7 @@ class DetachInterface(InterfaceKind):
     @property
     def _has_no_network(self) -> bool:
         """Then nobody could let go of the port once the host has."""
-        return self._tools.network.reach is Reach.AGENTS
+        return self._tools.network.reach is NetworkAccess.AGENTS
 
     def detach(self, batch: Sequence[Work[DetachState]]) -> None:
         self.order(

@@ -14,7 +14,7 @@ from moorage.compute.servers.actions import Event
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.ports import server_ports
-from moorage.conductor.ports.port_claims import Change
+from moorage.conductor.ports.port_claims import ClaimChange
 from moorage.network.contract import PortRecord
 
 OnFailure = Callable[[Work[Any], str], None]
@@ -23,7 +23,7 @@ OnFailure = Callable[[Work[Any], str], None]
 class InterfaceState(msgspec.Struct, kw_only=True, omit_defaults=True):
     port: str = ""
     """The one that it is about, once that is known."""
-    claim: Change | None = None
+    claim: ClaimChange | None = None
     """Of what the server holds in Placement."""
     plans: int = 0
     """How often that was planned."""

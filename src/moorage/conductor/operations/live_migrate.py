@@ -14,7 +14,7 @@ from typing import Any
 
 from moorage.bus.contract import ABORT, HURRY
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import Status, Wish
+from moorage.compute.moves.migrations import LiveMigrationWish, Status
 from moorage.compute.servers.states import VmState
 from moorage.conductor.agents import server_spec
 from moorage.conductor.engine.kind import Step
@@ -27,7 +27,7 @@ from moorage.network.contract import NetworkError
 
 _LOOK_SECONDS = 5.0
 """So often a migration that is under way is looked at for wishes, at the latest."""
-_SIGNALS = {Wish.ABORT: ABORT, Wish.HURRY: HURRY}
+_SIGNALS = {LiveMigrationWish.ABORT: ABORT, LiveMigrationWish.HURRY: HURRY}
 _ABORTED = "the live migration was aborted"
 
 
@@ -165,7 +165,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
 
     def release(self, batch: Sequence[Work[LiveMigrateState]]) -> None:
         for work in batch:
-            self._tools.both_ends.let_go(work.state.move.migration_uuid)
+            self._tools.both_ends.release_source(work.state.move.migration_uuid)
             work.changes |= {"vm_state": VmState.ACTIVE.value, "task_state": None}
             self.record(work, Status.COMPLETED)
             self.note(work, "compute_post_live_migration_at_destination", host=work.server.host)
@@ -178,7 +178,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
             return migrations.wish_of(connection, work.state.move.migration_id)
 
     def _aborted(self, work: Work[LiveMigrateState]) -> bool:
-        return self._wish(work) == Wish.ABORT
+        return self._wish(work) == LiveMigrationWish.ABORT
 
     def _abort(self, work: Work[LiveMigrateState]) -> None:
         work.state.aborted = True
@@ -187,4 +187,4 @@ class LiveMigrate(Moving[LiveMigrateState]):
     def _tell_wish(self, work: Work[LiveMigrateState]) -> None:
         wish = self._wish(work)
         if wish is not None:
-            self._tools.agents.signal(work, source(work).host, _SIGNALS[Wish(wish)])
+            self._tools.agents.signal(work, source(work).host, _SIGNALS[LiveMigrationWish(wish)])

@@ -8,7 +8,7 @@ from moorage.conductor.agents.agents import Agents
 from moorage.conductor.placing.both_ends import BothEnds
 from moorage.conductor.placing.fitness import Fitness
 from moorage.conductor.placing.placing import Placer
-from moorage.conductor.ports.plugging import Plugging
+from moorage.conductor.ports.plugging import PluggingTimeout
 from moorage.conductor.ports.port_claims import PortClaims
 from moorage.conductor.ports.port_duties import PortDuties
 from moorage.db.database import Database
@@ -29,7 +29,7 @@ class Tools:
     fitness: Fitness
     port_claims: PortClaims
     port_duties: PortDuties
-    plugging: Plugging
+    plugging: PluggingTimeout
     max_attempts: int
     """Hosts that may fail a server before it is given up."""
     pending_timeout: int

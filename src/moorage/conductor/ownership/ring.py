@@ -15,7 +15,7 @@ from moorage.compute.hosts.peers import TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.conductor.ownership.ownership import NOBODY
 from moorage.db.tables.compute import nodes, servers, services
-from moorage.drivers.ironic.partition import propose
+from moorage.drivers.rendezvous import propose
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ class Ring:
         places = propose(names, [node.uuid for node in self.nodes]).tolist()
         return {node.uuid: names[place] for node, place in zip(self.nodes, places, strict=True)}
 
-    def moves(self, hosts: Collection[str]) -> list[Move]:
+    def moves(self, hosts: Collection[str]) -> list[ProposedMove]:
         """What would change if these were the members; a node with a server stays if its host does."""
         proposed = self.proposal(hosts)
-        found = (Move(node, proposed[node.uuid]) for node in self.nodes if node.uuid in proposed)
+        found = (ProposedMove(node, proposed[node.uuid]) for node in self.nodes if node.uuid in proposed)
         return [
             move
             for move in found
@@ -73,7 +73,7 @@ class Ring:
 
 
 @dataclass(frozen=True)
-class Move:
+class ProposedMove:
     node: OwnedNode
     to: str
 

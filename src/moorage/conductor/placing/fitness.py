@@ -18,13 +18,17 @@ from moorage.scheduler.filters.image_properties import ImagePropertiesFilter
 from moorage.scheduler.prefilters import contract as prefilters
 from moorage.scheduler.prefilters.image_traits import ImageTraits
 from moorage.scheduler.request import Request, from_flavor
-from moorage.scheduler.settings import Settings
+from moorage.scheduler.settings import SchedulerSettings
 from moorage.scheduler.story import NO_VALID_HOST
 
 
 class Fitness:
     def __init__(
-        self, hosts: Hosts, aggregates: KnownAggregates, placement: PlacementClient, settings: Settings
+        self,
+        hosts: Hosts,
+        aggregates: KnownAggregates,
+        placement: PlacementClient,
+        settings: SchedulerSettings,
     ) -> None:
         self._hosts = hosts
         self._aggregates = aggregates

@@ -17,7 +17,7 @@ from moorage.conductor.placing.placed import Placing
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import server_group_members, server_groups
-from moorage.scheduler.server_group import GroupPolicy
+from moorage.scheduler.server_group import ServerGroupPolicy
 
 
 def refused(database: Database, batch: Sequence[Work[Placing]]) -> set[int]:
@@ -76,8 +76,8 @@ def _others(connection: Connection, group_id: int, server_id: int) -> Counter[st
 
 
 def _allowed(others: Counter[str], group: sa.Row[tuple[object, ...]], node_uuid: str) -> bool:
-    if group.policy == GroupPolicy.ANTI_AFFINITY:
+    if group.policy == ServerGroupPolicy.ANTI_AFFINITY:
         return others[node_uuid] < int(group.rules.get("max_server_per_host", 1))
-    if group.policy == GroupPolicy.AFFINITY:
+    if group.policy == ServerGroupPolicy.AFFINITY:
         return not others or node_uuid in others
     return True

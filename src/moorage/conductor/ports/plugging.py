@@ -9,7 +9,7 @@ from moorage.core.clock import utcnow
 
 
 @dataclass(frozen=True)
-class Plugging:
+class PluggingTimeout:
     seconds: int = 0
     """0: nobody waits."""
     fatal: bool = True

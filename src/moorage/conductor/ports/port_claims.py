@@ -23,7 +23,7 @@ PLAN_AGAIN_SECONDS = 0.5
 _MOST_PLANS = 5
 
 
-class Change(msgspec.Struct, frozen=True):
+class ClaimChange(msgspec.Struct, frozen=True):
     """Of what a server holds in Placement."""
 
     before: Allocations
@@ -31,15 +31,15 @@ class Change(msgspec.Struct, frozen=True):
     providers: dict[str, list[str]] = {}
     """By the suffix of a request group: who serves it."""
 
-    def undone(self) -> Change:
-        return Change(self.after, self.before)
+    def undone(self) -> ClaimChange:
+        return ClaimChange(self.after, self.before)
 
 
 class PortClaims:
     def __init__(self, placement: PlacementClient) -> None:
         self._placement = placement
 
-    def more(self, server: Server, port: PortRecord) -> Change | None:
+    def more(self, server: Server, port: PortRecord) -> ClaimChange | None:
         """With what the port needs of the server's node; None if it hasn't got that."""
         request = port_needs.added(Request(server.uuid, ()), port.needs)
         here = request.narrowed(lambda group: group.within(server.on_node))
@@ -50,9 +50,9 @@ class PortClaims:
         after = {uuid: dict(amounts) for uuid, amounts in held.items()}
         for uuid, taken in offers[0].allocations.items():
             _add(after, uuid, taken["resources"])
-        return Change(held, after, offers[0].mappings)
+        return ClaimChange(held, after, offers[0].mappings)
 
-    def less(self, server: Server, port: PortRecord) -> Change:
+    def less(self, server: Server, port: PortRecord) -> ClaimChange:
         """Without what the port had where it is bound."""
         held, _ = self._placement.allocations(server.uuid)
         after = {uuid: dict(amounts) for uuid, amounts in held.items()}
@@ -61,9 +61,9 @@ class PortClaims:
             if group.id in serving:
                 _add(after, serving[group.id], {name: -amount for name, amount in group.resources.items()})
         left = {uuid: {name: n for name, n in amounts.items() if n > 0} for uuid, amounts in after.items()}
-        return Change(held, {uuid: amounts for uuid, amounts in left.items() if amounts})
+        return ClaimChange(held, {uuid: amounts for uuid, amounts in left.items() if amounts})
 
-    def make_true(self, server: Server, change: Change) -> bool:
+    def make_true(self, server: Server, change: ClaimChange) -> bool:
         """False if the server holds something else by now, or if there is no room any more."""
         held, generation = self._placement.allocations(server.uuid)
         if held == change.after:

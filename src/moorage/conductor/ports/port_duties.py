@@ -27,7 +27,7 @@ from moorage.conductor.ports import server_ports
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import services
-from moorage.network.contract import Network, Reach
+from moorage.network.contract import Network, NetworkAccess
 from moorage.network.delegation import Delegated
 
 LOG = logging.getLogger(__name__)
@@ -92,9 +92,9 @@ class PortDuties:
         return found
 
     def _divide(self) -> tuple[Division, str]:
-        if self._network.reach is Reach.CONDUCTORS:
+        if self._network.reach is NetworkAccess.CONDUCTORS:
             return Division.CONDUCTORS_DO_BOTH, ""
-        if self._network.reach is Reach.AGENTS:
+        if self._network.reach is NetworkAccess.AGENTS:
             return Division.AGENTS_DO_BOTH, "this conductor has no credentials in [neutron]"
         ages = self._versions()
         for needed, division in (
@@ -118,7 +118,7 @@ class PortDuties:
                 found.here.append(work)
             elif work.state.place.host in able:
                 found.there.append(work)
-            elif self._network.reach is Reach.AGENTS:
+            elif self._network.reach is NetworkAccess.AGENTS:
                 found.nowhere.append(work)
             else:
                 found.here.append(work)
@@ -129,7 +129,7 @@ class PortDuties:
         placed = work.state.place
         order = server_ports.order(work.server) if work.state.late_ports else None
         binding = server_ports.binding(work, placed.host, placed.cell)
-        blind = self._network.reach is Reach.AGENTS
+        blind = self._network.reach is NetworkAccess.AGENTS
         delegated = Delegated(binding, order, await_plug=blind and not binding.by_driver)
         work.state.delegated_ports = delegated
 

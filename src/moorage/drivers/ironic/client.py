@@ -81,7 +81,7 @@ class _Times(msgspec.Struct):
     nodes: list[_Time]
 
 
-class Change(NamedTuple):
+class NodeChange(NamedTuple):
     record: NodeRecord
     at: datetime | None
     """None if nothing has changed since the node was enrolled."""
@@ -121,7 +121,7 @@ class IronicClient:
         query = {**filters, "fields": fields, "limit": str(PAGE)}
         return self._all("nodes", query, lambda answer: _PAGE.decode(answer).nodes)
 
-    def newest_changes(self, limit: int) -> Iterator[list[Change]]:
+    def newest_changes(self, limit: int) -> Iterator[list[NodeChange]]:
         """All nodes, the one that changed last first, so many a page; read no more of them than you need.
 
         A node that changes meanwhile may come again. `MarkerGoneError` if nobody can tell what comes next:
@@ -135,7 +135,8 @@ class IronicClient:
             if not page:
                 return
             yield [
-                Change(record.as_listed(), time.updated_at) for record, time in zip(page, times, strict=True)
+                NodeChange(record.as_listed(), time.updated_at)
+                for record, time in zip(page, times, strict=True)
             ]
             marker = page[-1].uuid
             if times[-1].updated_at is None:

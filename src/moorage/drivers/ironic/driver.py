@@ -12,33 +12,32 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from moorage.drivers.calls import Call, Calls, Interruption
+from moorage.drivers.calls import Calls, DriverCall, Interruption
 from moorage.drivers.contract import (
     NO_STATE,
     RUNNING,
     SHUT_DOWN,
     DriverError,
-    Held,
     Node,
     NotOursError,
-    Parcel,
     ServerSpec,
-    SharedNode,
 )
 from moorage.drivers.ironic import inventory, leftovers
 from moorage.drivers.ironic import mark as marks
 from moorage.drivers.ironic.client import FILTERS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.deploying import Deploying, Rebuilding, require_server
 from moorage.drivers.ironic.descriptions import Descriptions, Records, describe
-from moorage.drivers.ironic.fleet import Fleet
+from moorage.drivers.ironic.fleet import KnownNodes
 from moorage.drivers.ironic.leftovers import LastMarks
-from moorage.drivers.ironic.listing import Listing
-from moorage.drivers.ironic.operating import Plugging, Powering, power_of
-from moorage.drivers.ironic.partition import Partition, share
+from moorage.drivers.ironic.listing import NodeListing
+from moorage.drivers.ironic.operating import Powering, VifChange, power_of
+from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import UNUSED_STATES, NodeRecord
 from moorage.drivers.ironic.removing import Clearing, Removing, is_deployed_for_nobody
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.ironic.writer import Writer
+from moorage.drivers.rendezvous import share
+from moorage.drivers.shared_nodes import Held, SharedNode
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -65,8 +64,8 @@ class IronicDriver:
         self._descriptions = Descriptions()
         self.partition = partition
         """May be replaced at any time; the next look goes by it."""
-        self.fleet = Fleet()
-        self._listing = Listing(client, self.fleet, self._settings.full_listing_interval)
+        self.fleet = KnownNodes()
+        self._listing = NodeListing(client, self.fleet, self._settings.full_listing_interval)
         self._eligible: tuple[Records, Mapping[str, SharedNode]] = ({}, {})
         self._servers: tuple[Records, dict[str, int]] = ({}, {})
         self._last_marks = LastMarks(self.examine)
@@ -238,7 +237,7 @@ class IronicDriver:
     def _set_vif(self, name: str, server_uuid: str, node_uuid: str, port_id: str, *, attached: bool) -> None:
         with self._calls.begin(server_uuid, name) as call:
             writer = self._writer(call, node_uuid)
-            step = Plugging(server_uuid, port_id, self._client, writer, attached=attached)
+            step = VifChange(server_uuid, port_id, self._client, writer, attached=attached)
             self._settle(call, node_uuid, step, self._settings.power_timeout)
 
     def rebuild(self, spec: ServerSpec) -> int:
@@ -247,24 +246,6 @@ class IronicDriver:
             step = Rebuilding(spec, mark, self._client, writer, progress)
             self._settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
             return self._run(call, spec)
-
-    def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
-        raise DriverError("a bare-metal server can't leave its machine")
-
-    def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
-        raise DriverError("a bare-metal server can't come from another machine")
-
-    def expect(self, spec: ServerSpec) -> Parcel:
-        raise DriverError("a bare-metal server can't come from another machine")
-
-    def live_migrate(self, server_uuid: str, node_uuid: str, destination: Parcel) -> Parcel:
-        raise DriverError("a bare-metal server can't leave its machine")
-
-    def abort_live_migration(self, server_uuid: str) -> None:
-        """None is ever at work."""
-
-    def hurry_live_migration(self, server_uuid: str) -> None:
-        """None is ever at work."""
 
     def close(self) -> None:
         self._calls.close()
@@ -277,21 +258,21 @@ class IronicDriver:
         """The node of the cloud that the server is on."""
         return spec.node_uuid
 
-    def _writer(self, call: Call, node_uuid: str) -> Writer:
+    def _writer(self, call: DriverCall, node_uuid: str) -> Writer:
         return Writer(self._client, node_uuid, lambda: self._require(call, node_uuid))
 
-    def _remove(self, call: Call, server_uuid: str, node_uuid: str) -> None:
+    def _remove(self, call: DriverCall, server_uuid: str, node_uuid: str) -> None:
         writer = self._writer(call, node_uuid)
         step = Removing(server_uuid, self._client, writer, reserved=self._reserved)
         self._settle(call, node_uuid, step, self._settings.deploy_timeout)
 
-    def _set_power(self, call: Call, server_uuid: str, node_uuid: str, target: str, power: int) -> int:
+    def _set_power(self, call: DriverCall, server_uuid: str, node_uuid: str, target: str, power: int) -> int:
         writer = self._writer(call, node_uuid)
         step = Powering(server_uuid, target, power, self._client, writer)
         self._settle(call, node_uuid, step, self._settings.power_timeout)
         return power
 
-    def _settle(self, call: Call, node_uuid: str, step: Step, seconds: float) -> None:
+    def _settle(self, call: DriverCall, node_uuid: str, step: Step, seconds: float) -> None:
         """Take the step until nothing is left to do, with patience for a node that is locked for a while."""
         deadline = time.monotonic() + seconds
         failures = 0
@@ -327,22 +308,22 @@ class IronicDriver:
                 if record is not None:
                     step.regret(record)
 
-    def _owns(self, call: Call, node_uuid: str) -> bool:
+    def _owns(self, call: DriverCall, node_uuid: str) -> bool:
         owns = self.fleet.keeping.has(node_uuid, self._settings.ownership_patience)
         self._calls.check(call)
         return owns
 
-    def _require(self, call: Call, node_uuid: str) -> None:
+    def _require(self, call: DriverCall, node_uuid: str) -> None:
         """Another host may have got the node since: then it is that one's to work on."""
         if not self._owns(call, node_uuid):
             raise NotOursError(node_uuid)
 
-    def _run(self, call: Call, spec: ServerSpec) -> int:
+    def _run(self, call: DriverCall, spec: ServerSpec) -> int:
         if spec.power_on:
             return self._set_power(call, spec.uuid, spec.node_uuid, "power on", RUNNING)
         return self._set_power(call, spec.uuid, spec.node_uuid, "power off", SHUT_DOWN)
 
-    def _leave_other_node(self, call: Call, spec: ServerSpec) -> None:
+    def _leave_other_node(self, call: DriverCall, spec: ServerSpec) -> None:
         """An attempt whose host died may have left the server on another node; Ironic takes it but once.
 
         If that node is another host's by now, that one is told to remove it from there.
@@ -361,13 +342,13 @@ class IronicDriver:
                 call.wait(self._settings.poll_interval)
         raise DriverError(f"the server does not leave node {found}", retry_elsewhere=True)
 
-    def _node_with(self, call: Call, server_uuid: str) -> str | None:
+    def _node_with(self, call: DriverCall, server_uuid: str) -> str | None:
         return self._patiently(call, lambda: self._client.node_with(server_uuid))
 
-    def _looked_at(self, call: Call, node_uuid: str) -> NodeRecord | None:
+    def _looked_at(self, call: DriverCall, node_uuid: str) -> NodeRecord | None:
         return self._patiently(call, lambda: self.examine(node_uuid))
 
-    def _patiently(self, call: Call, ask: Callable[[], T]) -> T:
+    def _patiently(self, call: DriverCall, ask: Callable[[], T]) -> T:
         for look in range(self._settings.retries):
             self._calls.check(call)
             try:

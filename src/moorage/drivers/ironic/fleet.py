@@ -12,7 +12,7 @@ from moorage.drivers.ironic.record import NodeRecord
 Records = Mapping[str, NodeRecord]
 
 
-class Fleet:
+class KnownNodes:
     """A listing takes its time, and nodes change meanwhile: what was seen since it began stays."""
 
     def __init__(self) -> None:

@@ -25,23 +25,24 @@ class Unfit(StrEnum):
     NO_POWER_STATE = "its power state is not known"
 
 
-class Finding(NamedTuple):
+class DescribedNode(NamedTuple):
     node: Node | None
     """None if it can't even be described."""
     unfit: Unfit | None
 
 
-def find(record: NodeRecord) -> Finding:
+def find(record: NodeRecord) -> DescribedNode:
     """A node that is not fit keeps its unit of inventory, reserved: a server may have it allocated."""
     why = unfit(record)
     if not record.resource_class:
-        return Finding(None, why)
+        return DescribedNode(None, why)
     unit = Inventory(total=1, max_unit=1, reserved=0 if why is None else 1)
     machine = architecture(record)
     node = Node(
         uuid=record.uuid,
         name=record.uuid,
         hypervisor_type=HYPERVISOR_TYPE,
+        binds_ports=True,
         inventories={class_of(record.resource_class): unit},
         traits=sorted({*TRAITS, *record.traits}),
         facts={
@@ -57,7 +58,7 @@ def find(record: NodeRecord) -> Finding:
             "traits": sorted(record.traits),
         },
     )
-    return Finding(node, why)
+    return DescribedNode(node, why)
 
 
 def unfit(record: NodeRecord) -> Unfit | None:

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 from moorage.core.clock import utcnow
 from moorage.core.paging import MarkerGoneError
-from moorage.drivers.ironic.client import SORTED_DETAIL, Change, IronicClient
-from moorage.drivers.ironic.fleet import Fleet
+from moorage.drivers.ironic.client import SORTED_DETAIL, IronicClient, NodeChange
+from moorage.drivers.ironic.fleet import KnownNodes
 from moorage.drivers.ironic.partition import Partition
 
 _SLACK = timedelta(seconds=60)
@@ -23,8 +23,8 @@ _MOST = 2_000
 _PAGE = 100
 
 
-class Listing:
-    def __init__(self, client: IronicClient, fleet: Fleet, full_interval: float) -> None:
+class NodeListing:
+    def __init__(self, client: IronicClient, fleet: KnownNodes, full_interval: float) -> None:
         """`full_interval` is the number of seconds after which everything is listed; 0 for at each look."""
         self._client = client
         self._fleet = fleet
@@ -60,7 +60,7 @@ class Listing:
         page = next(self._client.newest_changes(10), [])
         return _latest([change.at for change in page], None)
 
-    def _changes(self) -> list[Change] | None:
+    def _changes(self) -> list[NodeChange] | None:
         """Of all groups: a node that has left ours is a change, too. None if that is not the way to go."""
         if self._newest is None:
             return None
@@ -69,8 +69,8 @@ class Listing:
         except MarkerGoneError:
             return None
 
-    def _changes_since(self, since: datetime) -> list[Change] | None:
-        found: list[Change] = []
+    def _changes_since(self, since: datetime) -> list[NodeChange] | None:
+        found: list[NodeChange] = []
         for page in self._client.newest_changes(_PAGE):
             news = [change for change in page if change.at is None or change.at > since]
             found += news

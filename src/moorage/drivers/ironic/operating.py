@@ -57,7 +57,7 @@ class Powering:
                 self._client.set_power(record.uuid, POWER_ON)
 
 
-class Plugging:
+class VifChange:
     """Ironic answers once it is done; but it may be busy, or its answer may get lost."""
 
     def __init__(

@@ -13,15 +13,15 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-from moorage.drivers.calls import Call, Calls
+from moorage.drivers.calls import Calls, DriverCall
 from moorage.drivers.contract import DriverError, NoRoomError, NotOursError, ServerSpec
 from moorage.drivers.ironic.client import BusyError, IronicClient, IronicError
-from moorage.drivers.ironic.fleet import Fleet
+from moorage.drivers.ironic.fleet import KnownNodes
 from moorage.drivers.ironic.keeping import Keeping
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import ALLOCATING, NodeRecord, ReservationRecord
 from moorage.drivers.ironic.settings import IronicSettings
-from moorage.drivers.ironic.wish import Wish
+from moorage.drivers.ironic.wish import MachineRequirements
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -33,7 +33,7 @@ _FREE = {"provision_state": "available", "associated": "false", "maintenance": "
 
 class Reserver:
     def __init__(
-        self, client: IronicClient, settings: IronicSettings, calls: Calls, fleet: Fleet, pools: Keeping
+        self, client: IronicClient, settings: IronicSettings, calls: Calls, fleet: KnownNodes, pools: Keeping
     ) -> None:
         self._client = client
         self._settings = settings
@@ -43,9 +43,9 @@ class Reserver:
 
     def ask_for_one(
         self,
-        call: Call,
+        call: DriverCall,
         spec: ServerSpec,
-        wish: Wish,
+        wish: MachineRequirements,
         partition: Partition,
         marks: dict[str, Any],
         avoided: Collection[str],
@@ -78,10 +78,10 @@ class Reserver:
             if self.look_up(call, spec.uuid) is None:
                 raise error
 
-    def release(self, call: Call, server_uuid: str, pool_uuid: str) -> None:
+    def release(self, call: DriverCall, server_uuid: str, pool_uuid: str) -> None:
         self._order(call, pool_uuid, lambda: self._client.release(server_uuid))
 
-    def settled(self, call: Call, server_uuid: str) -> ReservationRecord | None:
+    def settled(self, call: DriverCall, server_uuid: str) -> ReservationRecord | None:
         """The reservation of a server, once Ironic has made up its mind; None if there is none."""
         deadline = time.monotonic() + self._settings.power_timeout
         while True:
@@ -92,19 +92,21 @@ class Reserver:
                 raise DriverError("Ironic does not decide about a reservation", retry_elsewhere=True)
             call.wait(self._settings.poll_interval)
 
-    def look_up(self, call: Call, server_uuid: str) -> ReservationRecord | None:
+    def look_up(self, call: DriverCall, server_uuid: str) -> ReservationRecord | None:
         return self._patiently(call, lambda: self._client.reservation(server_uuid))
 
-    def keeps(self, call: Call, pool_uuid: str) -> bool:
+    def keeps(self, call: DriverCall, pool_uuid: str) -> bool:
         keeps = self._pools.has(pool_uuid, self._settings.ownership_patience)
         self._calls.check(call)
         return keeps
 
-    def require(self, call: Call, pool_uuid: str) -> None:
+    def require(self, call: DriverCall, pool_uuid: str) -> None:
         if not self.keeps(call, pool_uuid):
             raise NotOursError(pool_uuid)
 
-    def _look_for(self, wish: Wish, partition: Partition, avoided: Collection[str]) -> list[NodeRecord]:
+    def _look_for(
+        self, wish: MachineRequirements, partition: Partition, avoided: Collection[str]
+    ) -> list[NodeRecord]:
         """Machines that are free right now: what we know of most of them may be a minute old."""
         found: list[NodeRecord] = []
         for page in self._client.pages({**partition.filters(), **_FREE}):
@@ -115,7 +117,7 @@ class Reserver:
                 break
         return found
 
-    def _order(self, call: Call, pool_uuid: str, order: Callable[[], None]) -> None:
+    def _order(self, call: DriverCall, pool_uuid: str, order: Callable[[], None]) -> None:
         """Right after a look at whether the pool is ours still."""
 
         def checked() -> None:
@@ -124,7 +126,7 @@ class Reserver:
 
         self._patiently(call, checked)
 
-    def _patiently(self, call: Call, ask: Callable[[], T]) -> T:
+    def _patiently(self, call: DriverCall, ask: Callable[[], T]) -> T:
         """With patience for an Ironic that is away for a while."""
         for _ in range(self._settings.retries):
             self._calls.check(call)

@@ -14,28 +14,27 @@ from typing import Any
 
 import msgspec
 
-from moorage.drivers.calls import Call, Calls, Interruption
+from moorage.drivers.calls import Calls, DriverCall, Interruption
 from moorage.drivers.contract import (
     DriverError,
-    Held,
     Node,
     NoRoomError,
     NotOursError,
-    Parcel,
     ServerSpec,
-    SharedNode,
 )
 from moorage.drivers.ironic import leftovers, pool, reservation
 from moorage.drivers.ironic.client import RESERVATIONS, IronicClient, IronicError
 from moorage.drivers.ironic.leftovers import LastMarks
 from moorage.drivers.ironic.mark import Mark
-from moorage.drivers.ironic.partition import RESERVATION, Partition, share
+from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import ERROR, ReservationRecord
 from moorage.drivers.ironic.reservation import Reservation, Reservations
 from moorage.drivers.ironic.reserved import ReservedMachines
 from moorage.drivers.ironic.reserver import Reserver
 from moorage.drivers.ironic.settings import IronicSettings
-from moorage.drivers.ironic.wish import Wish
+from moorage.drivers.ironic.wish import MachineRequirements
+from moorage.drivers.rendezvous import share
+from moorage.drivers.shared_nodes import RESERVATION, SELECTION, Held, SharedNode
 
 LOG = logging.getLogger(__name__)
 
@@ -104,7 +103,7 @@ class ReservingDriver:
 
     def terms(self) -> dict[str, Any]:
         shared = {"shared": True} if self._settings.shared_capacity else {}
-        return {**self.partition.facts(), "selection": RESERVATION, **shared}
+        return {**self.partition.facts(), SELECTION: RESERVATION, **shared}
 
     def eligible(self) -> dict[str, SharedNode]:
         """The pool, and the one provider of what all pools share, which one host has to look after."""
@@ -155,7 +154,7 @@ class ReservingDriver:
     # ------------------------------------------------------------ what is done to servers
 
     def spawn(self, spec: ServerSpec) -> int:
-        wish = Wish.of(spec, pool.SEAT)
+        wish = MachineRequirements.of(spec, pool.SEAT)
         with self._calls.begin(spec.uuid, "spawn") as call:
             avoided: set[str] = set()
             while True:
@@ -203,7 +202,7 @@ class ReservingDriver:
                 return keeps
             return self._sweep_unreserved(call, held)
 
-    def _sweep_unreserved(self, call: Call, held: Held) -> bool:
+    def _sweep_unreserved(self, call: DriverCall, held: Held) -> bool:
         """A node that has our mark, but that nobody of us has reserved (any more)."""
         listed = self._machines.fleet.listed().values()
         nodes = [
@@ -253,24 +252,6 @@ class ReservingDriver:
         with self._machine(spec.uuid, spec.node_uuid) as machine:
             return self._machines.rebuild(msgspec.structs.replace(spec, node_uuid=machine))
 
-    def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
-        return self._machines.hand_over(server_uuid, node_uuid)
-
-    def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
-        return self._machines.take_over(spec, parcel)
-
-    def expect(self, spec: ServerSpec) -> Parcel:
-        return self._machines.expect(spec)
-
-    def live_migrate(self, server_uuid: str, node_uuid: str, destination: Parcel) -> Parcel:
-        return self._machines.live_migrate(server_uuid, node_uuid, destination)
-
-    def abort_live_migration(self, server_uuid: str) -> None:
-        """None is ever at work."""
-
-    def hurry_live_migration(self, server_uuid: str) -> None:
-        """None is ever at work."""
-
     def close(self) -> None:
         self._calls.close()
         self._reservations.keeping.close()
@@ -279,7 +260,7 @@ class ReservingDriver:
     # ------------------------------------------------------------ how a machine is found
 
     def _reserve(
-        self, call: Call, spec: ServerSpec, wish: Wish, avoided: Collection[str]
+        self, call: DriverCall, spec: ServerSpec, wish: MachineRequirements, avoided: Collection[str]
     ) -> ReservationRecord:
         """The reservation of the server: that which it has already, or another one."""
         refusals = 0
@@ -323,7 +304,7 @@ class ReservingDriver:
             self._reservations.end(reserved)
             self._own_machines()
 
-    def _leave_other_pool(self, call: Call, found: ReservationRecord) -> None:
+    def _leave_other_pool(self, call: DriverCall, found: ReservationRecord) -> None:
         """An attempt whose host died may have left a machine; Ironic reserves but one for a server.
 
         If it is another host's to give back, that one is told to.
@@ -339,7 +320,7 @@ class ReservingDriver:
             call.wait(self._settings.poll_interval)
         raise DriverError(f"the server does not leave node {found.node_uuid}", retry_elsewhere=True)
 
-    def _remove(self, call: Call, found: ReservationRecord) -> None:
+    def _remove(self, call: DriverCall, found: ReservationRecord) -> None:
         read = reservation.read(found)
         assert read is not None
         if found.state != ERROR and found.node_uuid is not None:
@@ -364,7 +345,7 @@ class ReservingDriver:
         read = reservation.read(found)
         return read is not None and read.pool_uuid == pool_uuid
 
-    def _is_kept(self, call: Call, found: ReservationRecord) -> bool:
+    def _is_kept(self, call: DriverCall, found: ReservationRecord) -> bool:
         read = reservation.read(found)
         return read is not None and self._reserver.keeps(call, read.pool_uuid)
 

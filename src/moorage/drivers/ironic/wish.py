@@ -18,7 +18,7 @@ _TRAIT = re.compile(r"trait[A-Za-z0-9_-]*:([A-Z0-9_]+)")
 
 
 @dataclass(frozen=True)
-class Wish:
+class MachineRequirements:
     resource_class: str
     """As Placement writes it."""
     traits: frozenset[str] = frozenset()
@@ -27,7 +27,7 @@ class Wish:
     """UUIDs or names; empty for any."""
 
     @classmethod
-    def of(cls, spec: ServerSpec, seat: str = "") -> Wish:
+    def of(cls, spec: ServerSpec, seat: str = "") -> MachineRequirements:
         """`seat` is a class that every host has, which says nothing about machines."""
         specs = spec.flavor.get("extra_specs", {})
         found = (_CLASS.fullmatch(name) for name, amount in specs.items() if str(amount) != "0")

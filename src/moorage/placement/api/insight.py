@@ -15,7 +15,7 @@ from moorage.placement.api.queries import parsing
 from moorage.placement.api.versions import VERSIONS
 from moorage.placement.search import parse
 from moorage.placement.search.capacity import how_many_fit
-from moorage.placement.search.request import Request
+from moorage.placement.search.request import SearchRequest
 from moorage.placement.search.why import explain
 from moorage.placement.service import PlacementService
 
@@ -43,7 +43,7 @@ def capacity(service: PlacementService, call: Call) -> Reply:
             return Reply(body=how_many_fit(fleet, request, by_aggregate))
 
 
-def _request(call: Call, own_parameter: str) -> Request:
+def _request(call: Call, own_parameter: str) -> SearchRequest:
     pairs = [(name, value) for name, value in call.query.pairs if name != own_parameter]
     schemas.LIST_CANDIDATES.at(VERSIONS.highest).check_query(dict(pairs))
     return parse.candidates_request(pairs, VERSIONS.highest)

@@ -13,7 +13,7 @@ from moorage.placement.errors import ConflictError, NotFoundError, ParentRefused
 from moorage.placement.report import Report, ReportRefused
 from moorage.placement.service import PlacementService
 from moorage.placement.store import reports
-from moorage.placement.store.reports import Outcome
+from moorage.placement.store.reports import ReportOutcome
 
 _DECODER = msgspec.json.Decoder(Report)
 
@@ -38,7 +38,7 @@ def put(service: PlacementService, call: Call) -> Reply:
         outcome = (
             service.database.transact(lambda connection: reports.write(connection, changed))
             if changed
-            else Outcome()
+            else ReportOutcome()
         )
     outcome.unchanged += len(given.providers) - len(changed)
     return Reply(body=outcome)

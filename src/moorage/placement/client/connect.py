@@ -14,7 +14,13 @@ from oslo_config import cfg
 from moorage.core.config import ConfigError
 from moorage.placement.client.contract import PlacementUnavailableError
 from moorage.placement.client.http import HttpPlacement
-from moorage.placement.client.transport import ATTEMPTS, AdapterTransport, Answer, PatientTransport, Transport
+from moorage.placement.client.transport import (
+    ATTEMPTS,
+    AdapterTransport,
+    PatientTransport,
+    Response,
+    Transport,
+)
 
 GROUP = "placement_client"
 
@@ -58,5 +64,5 @@ class _Unconfigured:
     def __init__(self, problem: str) -> None:
         self._problem = problem
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         raise PlacementUnavailableError(self._problem)

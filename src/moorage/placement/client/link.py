@@ -9,14 +9,15 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from moorage.core.microversions import Version, text
 from moorage.placement.client.contract import (
     MICROVERSION,
     PlacementDeniedError,
     PlacementRefusedError,
     PlacementUnavailableError,
 )
-from moorage.placement.client.dialect import OLDEST, Version, missing
-from moorage.placement.client.transport import Answer, PatientTransport
+from moorage.placement.client.dialect import OLDEST, missing
+from moorage.placement.client.transport import PatientTransport, Response
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class PlacementTooOldError(PlacementUnavailableError):
 
     def __init__(self, newest: Version) -> None:
         super().__init__(
-            f"Placement speaks no version above {_dotted(newest)}, at least {_dotted(OLDEST)} is needed"
+            f"Placement speaks no version above {text(newest)}, at least {text(OLDEST)} is needed"
         )
 
 
@@ -51,12 +52,12 @@ class Link:
         """The path of an extension of ours, if the service has it."""
         return self._discovered()[1].get(name)
 
-    def get(self, path: str, query: Sequence[tuple[str, str]] = ()) -> Answer:
+    def get(self, path: str, query: Sequence[tuple[str, str]] = ()) -> Response:
         return self.send("GET", f"{path}?{urlencode(query)}" if query else path)
 
-    def send(self, method: str, path: str, body: Any = None) -> Answer:
+    def send(self, method: str, path: str, body: Any = None) -> Response:
         version = self.version
-        headers = {"OpenStack-API-Version": f"placement {_dotted(version)}", "Accept": "application/json"}
+        headers = {"OpenStack-API-Version": f"placement {text(version)}", "Accept": "application/json"}
         content = None
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -69,7 +70,7 @@ class Link:
         if answer.status == NOT_ACCEPTABLE:
             # Replaced by an older one. The request was made for this version, so whoever sent it tries again.
             self._known = None
-            raise PlacementUnavailableError(f"Placement does not speak version {_dotted(version)} any more")
+            raise PlacementUnavailableError(f"Placement does not speak version {text(version)} any more")
         return answer
 
     def _discovered(self) -> tuple[Version, dict[str, str]]:
@@ -94,11 +95,7 @@ def _tell(version: Version, paths: dict[str, str]) -> None:
     if WHY not in paths:
         lacks.append("it can't tell why there are no candidates")
     if lacks:
-        LOG.warning("Placement speaks version %s: %s", _dotted(version), "; ".join(lacks))
-
-
-def _dotted(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
+        LOG.warning("Placement speaks version %s: %s", text(version), "; ".join(lacks))
 
 
 class _Extension(msgspec.Struct):
@@ -131,23 +128,23 @@ class _Problems(msgspec.Struct):
 CONCURRENT_UPDATE = "placement.concurrent_update"
 
 
-def expect(answer: Answer, *statuses: int) -> bytes:
+def expect(answer: Response, *statuses: int) -> bytes:
     """The body of a good answer; anything else is a refusal."""
     if answer.status not in statuses:
         raise refusal(answer)
     return answer.body
 
 
-def refusal(answer: Answer) -> PlacementRefusedError:
+def refusal(answer: Response) -> PlacementRefusedError:
     return PlacementRefusedError(answer.status, _problem(answer).detail)
 
 
-def is_concurrent_update(answer: Answer) -> bool:
+def is_concurrent_update(answer: Response) -> bool:
     """Whether somebody else changed the provider or consumer since we looked."""
     return answer.status == 409 and _problem(answer).code == CONCURRENT_UPDATE
 
 
-def _problem(answer: Answer) -> _Problem:
+def _problem(answer: Response) -> _Problem:
     try:
         (problem, *_) = msgspec.json.decode(answer.body, type=_Problems).errors
     except (msgspec.MsgspecError, ValueError):

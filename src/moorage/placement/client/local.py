@@ -16,6 +16,7 @@ from moorage.placement.client.contract import (
     MICROVERSION,
     AllocationRequest,
     Candidates,
+    ConsumerChangedError,
     ConsumerClaim,
     PlacementRefusedError,
     PlacementUnavailableError,
@@ -29,6 +30,7 @@ from moorage.placement.client.telling import told
 from moorage.placement.errors import (
     ClassNotFound,
     ConflictError,
+    ConsumerGenerationConflict,
     PlacementError,
     ProviderNotFound,
     TraitNotFound,
@@ -39,7 +41,7 @@ from moorage.placement.report import Report
 from moorage.placement.search import parse
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.providers import find_providers
-from moorage.placement.search.request import Request
+from moorage.placement.search.request import SearchRequest
 from moorage.placement.search.result import SearchResult
 from moorage.placement.search.why import explain
 from moorage.placement.service import PlacementService
@@ -211,7 +213,7 @@ def _allocation_requests(fleet: Fleet, result: SearchResult) -> list[AllocationR
     ]
 
 
-def _request(query: Sequence[tuple[str, str]]) -> Request:
+def _request(query: Sequence[tuple[str, str]]) -> SearchRequest:
     return parse.candidates_request(query, MICROVERSION)
 
 
@@ -248,4 +250,5 @@ def _refusal(error: Exception | None) -> PlacementRefusedError | None:
 
 
 def _told(error: PlacementError) -> PlacementRefusedError:
-    return PlacementRefusedError(409 if isinstance(error, ConflictError) else 400, str(error))
+    kind = ConsumerChangedError if isinstance(error, ConsumerGenerationConflict) else PlacementRefusedError
+    return kind(409 if isinstance(error, ConflictError) else 400, str(error))

@@ -39,7 +39,7 @@ class NotReachedError(Exception):
     """No answer came, or only a part of one."""
 
 
-class Answer(NamedTuple):
+class Response(NamedTuple):
     status: int
     body: bytes
     repeated: bool = False
@@ -47,7 +47,7 @@ class Answer(NamedTuple):
 
 
 class Transport(Protocol):
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         """One request, one answer, whatever its status.
 
         Raises `NotReachedError`, which another try may mend, or `PlacementUnavailableError`.
@@ -62,14 +62,14 @@ class SessionTransport:
         self._endpoint = endpoint.rstrip("/")
         self._timeout = timeout
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         try:
             reply = self._session.request(
                 method, self._endpoint + path, data=body, headers=dict(headers), timeout=self._timeout
             )
         except requests.RequestException as error:
             raise NotReachedError(str(error)) from error
-        return Answer(reply.status_code, reply.content)
+        return Response(reply.status_code, reply.content)
 
 
 class AdapterTransport:
@@ -79,7 +79,7 @@ class AdapterTransport:
         self._adapter = adapter
         self._timeout = timeout
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         try:
             reply = self._adapter.request(
                 path,
@@ -94,7 +94,7 @@ class AdapterTransport:
             raise PlacementDeniedError(f"Keystone gives no access to Placement: {error}") from error
         except keystone_errors.ClientException as error:
             raise NotReachedError(str(error)) from error
-        return Answer(reply.status_code, reply.content)
+        return Response(reply.status_code, reply.content)
 
 
 class PatientTransport:
@@ -107,7 +107,7 @@ class PatientTransport:
         self._attempts = attempts
         self._first_pause = first_pause
 
-    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
+    def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         """An answer below 500; raises `PlacementUnavailableError` when patience is at its end."""
         problem = ""
         for attempt in range(self._attempts):

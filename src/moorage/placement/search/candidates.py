@@ -15,13 +15,15 @@ from moorage.placement.fleet.names import UnknownNameError
 from moorage.placement.search.budget import Budget
 from moorage.placement.search.combine import Combiner
 from moorage.placement.search.order import in_order
-from moorage.placement.search.plan import Plan, make_plan
+from moorage.placement.search.plan import SearchPlan, make_plan
 from moorage.placement.search.providers import ProviderFilters, find_providers
-from moorage.placement.search.request import Request, RequestGroup
+from moorage.placement.search.request import RequestGroup, SearchRequest
 from moorage.placement.search.result import Candidate, LoneCandidates, SearchOptions, SearchResult, Strategy
 
 
-def find_candidates(fleet: Fleet, request: Request, options: SearchOptions | None = None) -> SearchResult:
+def find_candidates(
+    fleet: Fleet, request: SearchRequest, options: SearchOptions | None = None
+) -> SearchResult:
     """Search the fleet. An unknown class or trait name raises `UnknownNameError`."""
     options = options or SearchOptions()
     try:
@@ -47,7 +49,7 @@ def find_candidates(fleet: Fleet, request: Request, options: SearchOptions | Non
     return SearchResult(candidates, _summarised(fleet, request, used), more or budget.exhausted)
 
 
-def _answered_before(fleet: Fleet, request: Request, unknown: str) -> bool:
+def _answered_before(fleet: Fleet, request: SearchRequest, unknown: str) -> bool:
     """Whether a group before the one with the unknown name finds nothing by itself.
 
     Then the reference answers with an empty list and never looks at that name; so do we.
@@ -66,7 +68,7 @@ def _answered_before(fleet: Fleet, request: Request, unknown: str) -> bool:
     return False
 
 
-def _bound(request: Request, options: SearchOptions) -> int | None:
+def _bound(request: SearchRequest, options: SearchOptions) -> int | None:
     bounds = [bound for bound in (request.limit, options.max_candidates) if bound is not None]
     return min(bounds, default=None)
 
@@ -74,7 +76,7 @@ def _bound(request: Request, options: SearchOptions) -> int | None:
 class _Finder:
     """Turns the anchors of a plan into candidates, lazily and in order."""
 
-    def __init__(self, plan: Plan, options: SearchOptions, budget: Budget, bound: int | None) -> None:
+    def __init__(self, plan: SearchPlan, options: SearchOptions, budget: Budget, bound: int | None) -> None:
         self._plan = plan
         self._options = options
         self._combiner = Combiner(plan, budget)
@@ -150,7 +152,7 @@ def _without_repeats(fleet: Fleet, candidates: Iterator[Candidate]) -> Iterator[
         yield candidate
 
 
-def _summarised(fleet: Fleet, request: Request, used: Iterable[int]) -> list[int]:
+def _summarised(fleet: Fleet, request: SearchRequest, used: Iterable[int]) -> list[int]:
     """Whole trees; but only the providers used, for clients that do not know trees."""
     if not fleet.has_trees or not request.nested:
         return list(dict.fromkeys(used))

@@ -13,8 +13,8 @@ from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.view import View
 from moorage.placement.search.budget import Budget
 from moorage.placement.search.combine import Combiner
-from moorage.placement.search.plan import Plan, make_plan
-from moorage.placement.search.request import Request
+from moorage.placement.search.plan import SearchPlan, make_plan
+from moorage.placement.search.request import SearchRequest
 from moorage.placement.search.result import Candidate
 
 WAYS_PER_TREE = 64
@@ -34,7 +34,7 @@ class Capacity(msgspec.Struct, frozen=True):
     """Counts by aggregate of the root provider; a root in two aggregates counts in both."""
 
 
-def how_many_fit(fleet: Fleet, request: Request, by_aggregate: bool = False) -> Capacity:
+def how_many_fit(fleet: Fleet, request: SearchRequest, by_aggregate: bool = False) -> Capacity:
     """Fill the fleet up with copies of the request, without changing it."""
     plan = make_plan(fleet, request)
     copies = _copies_on_lone(plan)
@@ -47,7 +47,7 @@ def how_many_fit(fleet: Fleet, request: Request, by_aggregate: bool = False) -> 
     )
 
 
-def _copies_on_lone(plan: Plan) -> Amounts:
+def _copies_on_lone(plan: SearchPlan) -> Amounts:
     """By anchor: the copies that a provider which stands alone can take; exact, and no search needed."""
     view = plan.view
     copies = np.zeros(view.size, np.int64)
@@ -62,7 +62,7 @@ def _copies_on_lone(plan: Plan) -> Amounts:
     return copies
 
 
-def _fill_trees(plan: Plan, copies: Amounts) -> bool:
+def _fill_trees(plan: SearchPlan, copies: Amounts) -> bool:
     """Fill the other anchors one candidate after the other; answers whether the count is exact.
 
     What fits later fits now, so the candidates of the moment are all there ever will be. As long as no

@@ -15,10 +15,10 @@ import numpy as np
 from moorage.placement.fleet.slotset import Mask
 from moorage.placement.fleet.view import View
 from moorage.placement.search.plan import anchors_for, in_aggregates, in_tree, with_forbidden_trait
-from moorage.placement.search.request import Request, RequestGroup
+from moorage.placement.search.request import RequestGroup, SearchRequest
 
 
-class Kind(StrEnum):
+class ConditionKind(StrEnum):
     """What sort of condition it is; the names are part of the answer that operators read."""
 
     ROOT_REQUIRED = "root_required"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 class Check:
     """One condition, and who satisfies it."""
 
-    kind: Kind
+    kind: ConditionKind
     suffix: str | None
     """The group that it belongs to; None for the whole request."""
     subject: str
@@ -67,7 +67,7 @@ class Check:
         return found if self.barred is None else found & ~self.barred
 
 
-def checks_of(view: View, request: Request) -> list[Check]:
+def checks_of(view: View, request: SearchRequest) -> list[Check]:
     """All conditions on single providers: where they may be, then what they must have and be."""
     return [
         *_root_checks(view, request),
@@ -75,14 +75,14 @@ def checks_of(view: View, request: Request) -> list[Check]:
     ]
 
 
-def _root_checks(view: View, request: Request) -> Iterator[Check]:
+def _root_checks(view: View, request: SearchRequest) -> Iterator[Check]:
     trait_id = view.fleet.names.trait_id
     for trait in sorted(request.root_required):
         having = view.having_any_trait([trait_id(trait)])
-        yield Check(Kind.ROOT_REQUIRED, None, trait, having[view.root], barred=~having)
+        yield Check(ConditionKind.ROOT_REQUIRED, None, trait, having[view.root], barred=~having)
     for trait in sorted(request.root_forbidden):
         having = view.having_any_trait([trait_id(trait)])
-        yield Check(Kind.ROOT_FORBIDDEN, None, trait, ~having[view.root], barred=having)
+        yield Check(ConditionKind.ROOT_FORBIDDEN, None, trait, ~having[view.root], barred=having)
 
 
 def _group_checks(view: View, group: RequestGroup) -> Iterator[Check]:
@@ -93,7 +93,7 @@ def _group_checks(view: View, group: RequestGroup) -> Iterator[Check]:
         yield from _resource_checks(view, group, name, amount)
     yield from _trait_checks(view, group)
     if not (group.resources or group.required_traits or group.member_of):
-        yield Check(Kind.NOTHING_ASKED, group.suffix, "", np.zeros(view.size, np.bool_))
+        yield Check(ConditionKind.NOTHING_ASKED, group.suffix, "", np.zeros(view.size, np.bool_))
 
 
 def _tree_check(view: View, group: RequestGroup, uuid: str) -> Check:
@@ -101,21 +101,21 @@ def _tree_check(view: View, group: RequestGroup, uuid: str) -> Check:
     if not group.resources and view.fleet.slot_of_uuid(uuid) is not None:
         inside = np.ones(view.size, np.bool_)
     foreign = inside if group.granular else np.zeros(view.size, np.bool_)
-    return Check(Kind.IN_TREE, group.suffix, uuid, inside, foreign)
+    return Check(ConditionKind.IN_TREE, group.suffix, uuid, inside, foreign)
 
 
 def _resource_checks(view: View, group: RequestGroup, name: str, amount: int) -> Iterator[Check]:
     class_id = view.fleet.names.class_id(name)
     rows = view.rows(class_id)
     outcomes = {
-        Kind.INVENTORY: np.ones(len(rows.where), np.bool_),
-        Kind.ROOM: rows.has_room(amount),
-        Kind.MIN_UNIT: rows.min_unit <= amount,
-        Kind.MAX_UNIT: rows.max_unit >= amount,
-        Kind.STEP_SIZE: amount % rows.step_size == 0,
+        ConditionKind.INVENTORY: np.ones(len(rows.where), np.bool_),
+        ConditionKind.ROOM: rows.has_room(amount),
+        ConditionKind.MIN_UNIT: rows.min_unit <= amount,
+        ConditionKind.MAX_UNIT: rows.max_unit >= amount,
+        ConditionKind.STEP_SIZE: amount % rows.step_size == 0,
     }
     for kind, passed in outcomes.items():
-        if kind in (Kind.MIN_UNIT, Kind.STEP_SIZE) and passed.all():
+        if kind in (ConditionKind.MIN_UNIT, ConditionKind.STEP_SIZE) and passed.all():
             continue  # nearly always 1, and not worth a line then
         able = view.where(rows.where[passed])
         yield Check(kind, group.suffix, f"{name}:{amount}", able, class_id=class_id, amount=amount)
@@ -127,10 +127,10 @@ def _trait_checks(view: View, group: RequestGroup) -> Iterator[Check]:
     for traits in group.required_traits:
         having = view.having_any_trait(trait_id(trait) for trait in traits)
         subject = " or ".join(sorted(traits))
-        yield Check(Kind.REQUIRED_TRAITS, group.suffix, subject, having, collective=collective)
+        yield Check(ConditionKind.REQUIRED_TRAITS, group.suffix, subject, having, collective=collective)
     if group.forbidden_traits:
         subject = " or ".join(sorted(group.forbidden_traits))
-        yield Check(Kind.FORBIDDEN_TRAITS, group.suffix, subject, ~with_forbidden_trait(view, group))
+        yield Check(ConditionKind.FORBIDDEN_TRAITS, group.suffix, subject, ~with_forbidden_trait(view, group))
 
 
 def _aggregate_checks(view: View, group: RequestGroup) -> Iterator[Check]:
@@ -138,9 +138,9 @@ def _aggregate_checks(view: View, group: RequestGroup) -> Iterator[Check]:
         members = in_aggregates(view, group)
         spanning = members if group.granular else members | members[view.root]
         subject = " and ".join(" or ".join(sorted(uuids)) for uuids in group.member_of)
-        yield Check(Kind.MEMBER_OF, group.suffix, subject, spanning, foreign=members)
+        yield Check(ConditionKind.MEMBER_OF, group.suffix, subject, spanning, foreign=members)
     if group.forbidden_aggregates:
         outside = ~view.in_any_aggregate(group.forbidden_aggregates)
         subject = " or ".join(sorted(group.forbidden_aggregates))
         barred = None if group.granular else ~outside
-        yield Check(Kind.FORBIDDEN_AGGREGATES, group.suffix, subject, outside, barred=barred)
+        yield Check(ConditionKind.FORBIDDEN_AGGREGATES, group.suffix, subject, outside, barred=barred)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from moorage.placement.search.budget import Allowance, Budget
-from moorage.placement.search.plan import Pick, Plan
+from moorage.placement.search.plan import Pick, SearchPlan
 from moorage.placement.search.result import Candidate
 from moorage.placement.search.rules import (
     Choices,
@@ -31,7 +31,7 @@ class Combiner:
     anchor that has nothing else to offer is passed over after the first.
     """
 
-    def __init__(self, plan: Plan, budget: Budget, repeats: bool = False) -> None:
+    def __init__(self, plan: SearchPlan, budget: Budget, repeats: bool = False) -> None:
         self._plan = plan
         self._budget = budget
         self._repeats = repeats

@@ -9,10 +9,10 @@ import numpy as np
 
 from moorage.placement.fleet.slotset import Mask
 from moorage.placement.fleet.view import View
-from moorage.placement.search.checks import Check, Kind
+from moorage.placement.search.checks import Check, ConditionKind
+from moorage.placement.search.combinations import CombinationOutcome
 from moorage.placement.search.order import utilisation
-from moorage.placement.search.plan import Plan
-from moorage.placement.search.together import Outcome
+from moorage.placement.search.plan import SearchPlan
 
 
 class Shortfall(msgspec.Struct, frozen=True):
@@ -30,7 +30,7 @@ class Shortfall(msgspec.Struct, frozen=True):
 class Failure(msgspec.Struct, frozen=True):
     """One condition that a tree does not meet."""
 
-    kind: Kind
+    kind: ConditionKind
     group: str | None
     subject: str
     shortfall: Shortfall | None = None
@@ -42,12 +42,12 @@ class Failure(msgspec.Struct, frozen=True):
         short = self.shortfall
         if short is None:
             return where + _SENTENCES[self.kind].format(subject=self.subject, name=name)
-        if self.kind is Kind.ROOM:
+        if self.kind is ConditionKind.ROOM:
             return f"{where}{name}: needs {short.needs}, free {short.free} of {short.capacity}"
         limit = {
-            Kind.MIN_UNIT: f"min_unit is {short.min_unit}",
-            Kind.MAX_UNIT: f"max_unit is {short.max_unit}",
-            Kind.STEP_SIZE: f"step_size is {short.step_size}",
+            ConditionKind.MIN_UNIT: f"min_unit is {short.min_unit}",
+            ConditionKind.MAX_UNIT: f"max_unit is {short.max_unit}",
+            ConditionKind.STEP_SIZE: f"step_size is {short.step_size}",
         }
         return f"{where}{name}: needs {short.needs}, {limit[self.kind]}"
 
@@ -61,24 +61,28 @@ class NearMiss(msgspec.Struct, frozen=True):
 
 
 _SENTENCES = {
-    Kind.ROOT_REQUIRED: "the root lacks {subject}",
-    Kind.ROOT_FORBIDDEN: "the root has {subject}",
-    Kind.IN_TREE: "not the tree of {subject}",
-    Kind.INVENTORY: "no inventory of {name}",
-    Kind.REQUIRED_TRAITS: "lacks {subject}",
-    Kind.FORBIDDEN_TRAITS: "has {subject}",
-    Kind.MEMBER_OF: "not in aggregate {subject}",
-    Kind.FORBIDDEN_AGGREGATES: "in aggregate {subject}",
-    Kind.NOTHING_ASKED: "the group asks for nothing",
-    Kind.TOGETHER: "every condition is met by some provider, but no choice of providers meets them all",
-    Kind.ONE_PROVIDER_PER_TREE: "needs several providers of one tree, which this microversion does not show",
-    Kind.GROUP_POLICY: "too few providers to give each group one of its own",
-    Kind.SAME_SUBTREE: "the providers for {subject} are not in one subtree",
+    ConditionKind.ROOT_REQUIRED: "the root lacks {subject}",
+    ConditionKind.ROOT_FORBIDDEN: "the root has {subject}",
+    ConditionKind.IN_TREE: "not the tree of {subject}",
+    ConditionKind.INVENTORY: "no inventory of {name}",
+    ConditionKind.REQUIRED_TRAITS: "lacks {subject}",
+    ConditionKind.FORBIDDEN_TRAITS: "has {subject}",
+    ConditionKind.MEMBER_OF: "not in aggregate {subject}",
+    ConditionKind.FORBIDDEN_AGGREGATES: "in aggregate {subject}",
+    ConditionKind.NOTHING_ASKED: "the group asks for nothing",
+    ConditionKind.TOGETHER: (
+        "every condition is met by some provider, but no choice of providers meets them all"
+    ),
+    ConditionKind.ONE_PROVIDER_PER_TREE: (
+        "needs several providers of one tree, which this microversion does not show"
+    ),
+    ConditionKind.GROUP_POLICY: "too few providers to give each group one of its own",
+    ConditionKind.SAME_SUBTREE: "the providers for {subject} are not in one subtree",
 }
 
 
 def nearest_misses(
-    plan: Plan, checks: list[Check], able: list[Mask], combined: list[Outcome], count: int
+    plan: SearchPlan, checks: list[Check], able: list[Mask], combined: list[CombinationOutcome], count: int
 ) -> list[NearMiss]:
     """The trees that fail the fewest conditions, the emptiest first among equals.
 
@@ -87,7 +91,7 @@ def nearest_misses(
     view = plan.view
     failed = np.zeros(view.size, np.int64)
     for check, trees in zip(checks, able, strict=True):
-        failed += ~trees * (len(checks) if check.kind is Kind.IN_TREE else 1)
+        failed += ~trees * (len(checks) if check.kind is ConditionKind.IN_TREE else 1)
     left = combined[-1].in_order if combined else plan.anchors
     missing = np.flatnonzero(view.anchors & ~left)
     fullness = utilisation(view, plan.amounts)
@@ -100,12 +104,12 @@ def nearest_misses(
     return misses
 
 
-def _combined_failure(combined: list[Outcome], anchor: int) -> Failure:
+def _combined_failure(combined: list[CombinationOutcome], anchor: int) -> Failure:
     """For a tree that meets every condition on single providers: the first that it fails between them."""
     for outcome in combined:
         if not outcome.in_order[anchor]:
             return Failure(outcome.kind, None, outcome.subject)
-    return Failure(Kind.TOGETHER, None, "")
+    return Failure(ConditionKind.TOGETHER, None, "")
 
 
 def _failures(view: View, checks: list[Check], able: list[Mask], anchor: int) -> Iterator[Failure]:
@@ -115,7 +119,7 @@ def _failures(view: View, checks: list[Check], able: list[Mask], anchor: int) ->
         if trees[anchor] or (check.suffix, check.class_id) in absent:
             continue
         shortfall = None
-        if check.kind is Kind.INVENTORY:
+        if check.kind is ConditionKind.INVENTORY:
             absent.add((check.suffix, check.class_id))
         elif check.class_id is not None:
             shortfall = _shortfall(view, check, check.class_id, anchor)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from moorage.placement.fleet.slotset import Slots
 from moorage.placement.fleet.view import View
-from moorage.placement.search.result import Order, SearchOptions
+from moorage.placement.search.result import SearchOptions, TreeOrder
 
 Scores = npt.NDArray[np.float64]
 
@@ -19,11 +19,11 @@ def in_order(
     view: View, anchors: Slots, amounts: Mapping[int, int], options: SearchOptions, expected: int
 ) -> Iterator[int]:
     """The anchors, best first; only as many as are expected to be needed are sorted at first."""
-    if options.order is Order.RANDOM:
+    if options.order is TreeOrder.RANDOM:
         yield from np.random.default_rng(options.seed).permutation(anchors).tolist()
         return
     scores = utilisation(view, amounts)[anchors]
-    if options.order is Order.PACK:
+    if options.order is TreeOrder.PACK:
         scores = -scores
     if expected >= len(anchors):
         yield from anchors[np.argsort(scores, kind="stable")].tolist()

@@ -15,7 +15,7 @@ from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.names import Names
 from moorage.placement.fleet.slotset import Mask
 from moorage.placement.fleet.view import TreesView, View, WholeView
-from moorage.placement.search.request import GroupPolicy, Request, RequestGroup
+from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
 
 NARROW_LIMIT = 1000
 """Up to this many trees are looked at one by one rather than with the rest of the fleet."""
@@ -42,11 +42,11 @@ class Pick:
 
 
 @dataclass(slots=True)
-class Plan:
+class SearchPlan:
     """The picks of a request, and the anchors where each of them has a provider at least."""
 
     view: View
-    request: Request
+    request: SearchRequest
     picks: list[Pick] = field(default_factory=list)
     anchors: Mask = field(default_factory=lambda: np.zeros(0, np.bool_))
     wanted_traits: list[Mask] = field(default_factory=list)
@@ -86,7 +86,7 @@ class Plan:
         return able
 
 
-def make_plan(fleet: Fleet, request: Request) -> Plan:
+def make_plan(fleet: Fleet, request: SearchRequest) -> SearchPlan:
     """The plan for a request.
 
     Names are looked up first and for all groups, so a request with an unknown name is told so
@@ -96,9 +96,9 @@ def make_plan(fleet: Fleet, request: Request) -> Plan:
     return plan_on(view_for(fleet, request), request)
 
 
-def plan_on(view: View, request: Request) -> Plan:
+def plan_on(view: View, request: SearchRequest) -> SearchPlan:
     """The plan for a request whose names exist, within a view."""
-    plan = Plan(view, request, anchors=view.anchors & anchor_filter(view, request))
+    plan = SearchPlan(view, request, anchors=view.anchors & anchor_filter(view, request))
     for group in request.groups:
         if group.granular:
             _plan_granular(plan, group)
@@ -107,7 +107,7 @@ def plan_on(view: View, request: Request) -> Plan:
     return plan
 
 
-def check_names(names: Names, request: Request) -> None:
+def check_names(names: Names, request: SearchRequest) -> None:
     """Raise for the first resource class or trait that does not exist."""
     for group in request.groups:
         for name in group.resources:
@@ -118,7 +118,7 @@ def check_names(names: Names, request: Request) -> None:
         names.trait_id(trait)
 
 
-def view_for(fleet: Fleet, request: Request) -> View:
+def view_for(fleet: Fleet, request: SearchRequest) -> View:
     """The smallest view that holds every answer: nothing, if a group asks for a tree that is not there."""
     scope: set[int] | None = None
     for group in request.groups:
@@ -143,7 +143,7 @@ def _anchors_of_tree(fleet: Fleet, root: int, group: RequestGroup) -> set[int]:
     return anchors
 
 
-def anchor_filter(view: View, request: Request) -> Mask:
+def anchor_filter(view: View, request: SearchRequest) -> Mask:
     """The positions that have the traits which the request demands of a root."""
     names = view.fleet.names
     able = np.ones(view.size, np.bool_)
@@ -227,7 +227,7 @@ def anchors_for(view: View, own: Mask, foreign: Mask | None) -> Mask:
     return anchors
 
 
-def _plan_granular(plan: Plan, group: RequestGroup) -> None:
+def _plan_granular(plan: SearchPlan, group: RequestGroup) -> None:
     view = plan.view
     able = serving_granular(view, group)
     foreign = able & view.sharer_mask if view.sharers else None
@@ -237,7 +237,7 @@ def _plan_granular(plan: Plan, group: RequestGroup) -> None:
     plan.anchors &= anchors_for(view, able, foreign)
 
 
-def _plan_unsuffixed(plan: Plan, group: RequestGroup) -> None:
+def _plan_unsuffixed(plan: SearchPlan, group: RequestGroup) -> None:
     """An aggregate of the root counts for its whole tree; a sharing provider must be in it itself."""
     view = plan.view
     own = np.ones(view.size, np.bool_)
@@ -268,7 +268,7 @@ def _plan_unsuffixed(plan: Plan, group: RequestGroup) -> None:
     _want_traits(plan, group, picks)
 
 
-def _want_traits(plan: Plan, group: RequestGroup, picks: list[Pick]) -> None:
+def _want_traits(plan: SearchPlan, group: RequestGroup, picks: list[Pick]) -> None:
     """The picks must have the required traits between them: here, only that some pick could."""
     plan.wanted_traits = trait_sets(plan.view, group)
     for wanted in plan.wanted_traits:

@@ -10,7 +10,7 @@ from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.names import UnknownNameError
 from moorage.placement.fleet.view import TreesView, WholeView
 from moorage.placement.search.plan import check_names, meeting
-from moorage.placement.search.request import Request, RequestGroup
+from moorage.placement.search.request import RequestGroup, SearchRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ProviderFilters:
 def find_providers(fleet: Fleet, filters: ProviderFilters) -> list[int]:
     """The slots of the providers, ascending. An unknown class or trait name raises `UnknownNameError`."""
     try:
-        check_names(fleet.names, Request((filters.group,)))
+        check_names(fleet.names, SearchRequest((filters.group,)))
     except UnknownNameError as error:
         if _answered_before(fleet, filters.group, error.name):
             return []

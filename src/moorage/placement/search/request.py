@@ -41,7 +41,7 @@ class RequestGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SearchRequest:
     """One allocation-candidates request: its groups, and what holds for all of them."""
 
     groups: tuple[RequestGroup, ...]

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple, overload
 
 
-class Order(StrEnum):
+class TreeOrder(StrEnum):
     """Which trees come first, so that a limit keeps the ones one would want."""
 
     SPREAD = "spread"
@@ -27,7 +27,7 @@ class Strategy(StrEnum):
 class SearchOptions:
     """The operator's choices for every search. Work is bounded unless told otherwise."""
 
-    order: Order = Order.SPREAD
+    order: TreeOrder = TreeOrder.SPREAD
     strategy: Strategy = Strategy.BREADTH_FIRST
     max_candidates: int | None = 10_000
     max_steps: int | None = 200_000

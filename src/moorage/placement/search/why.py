@@ -10,11 +10,11 @@ import numpy as np
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.slotset import Mask
 from moorage.placement.fleet.view import View, WholeView
-from moorage.placement.search.checks import Check, Kind, checks_of
+from moorage.placement.search.checks import Check, ConditionKind, checks_of
+from moorage.placement.search.combinations import CombinationOutcome, outcomes
 from moorage.placement.search.misses import NearMiss, nearest_misses
 from moorage.placement.search.plan import anchors_for, check_names, plan_on
-from moorage.placement.search.request import Request
-from moorage.placement.search.together import Outcome, outcomes
+from moorage.placement.search.request import SearchRequest
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Count(msgspec.Struct, frozen=True):
 class Condition(msgspec.Struct, frozen=True):
     """One condition of the request and what it does to the choice."""
 
-    kind: Kind
+    kind: ConditionKind
     group: str | None
     """The suffix of the request group; None if the condition is on the request as a whole."""
     subject: str
@@ -49,7 +49,7 @@ class Explanation(msgspec.Struct, frozen=True):
     near_misses: list[NearMiss]
 
 
-def explain(fleet: Fleet, request: Request, misses: int = 5) -> Explanation:
+def explain(fleet: Fleet, request: SearchRequest, misses: int = 5) -> Explanation:
     """Count the whole fleet against each condition. Unknown names raise `UnknownNameError`."""
     check_names(fleet.names, request)
     view = WholeView(fleet)
@@ -73,7 +73,7 @@ def _everything(view: View) -> Count:
     return Count(int(np.count_nonzero(view.anchors)), len(view.fleet))
 
 
-def _funnel(view: View, request: Request, checks: list[Check], able: list[Mask]) -> Iterator[Condition]:
+def _funnel(view: View, request: SearchRequest, checks: list[Check], able: list[Mask]) -> Iterator[Condition]:
     """The conditions on single providers: what each excludes alone, and what is left after each."""
     alive = view.root >= 0
     parts = _Parts(view, request)
@@ -93,7 +93,7 @@ class _Parts:
     class. A tree is left while every part has a provider there.
     """
 
-    def __init__(self, view: View, request: Request) -> None:
+    def __init__(self, view: View, request: SearchRequest) -> None:
         self._view = view
         self._anchors = view.anchors.copy()
         alive, sharing = view.root >= 0, view.sharer_mask
@@ -129,13 +129,13 @@ class _Parts:
         return Count(int(np.count_nonzero(trees)), int(np.count_nonzero(providers)))
 
 
-def _between_providers(combined: list[Outcome], before: int) -> Iterator[Condition]:
+def _between_providers(combined: list[CombinationOutcome], before: int) -> Iterator[Condition]:
     """The conditions on combinations, which rule out trees; `before` is how many were left for them."""
     for outcome in combined:
         possible = int(np.count_nonzero(outcome.alone))
         left = Count(int(np.count_nonzero(outcome.in_order)))
         yield Condition(outcome.kind, None, outcome.subject, Count(before - possible), left, outcome.exact)
-        if outcome.kind is Kind.TOGETHER:
+        if outcome.kind is ConditionKind.TOGETHER:
             before = possible
 
 

@@ -43,4 +43,4 @@ def replace(
     if count_generation:
         providers.touched(connection, provider)
     elif gone or new:
-        feed.append(connection, feed.Kind.PROVIDER, [provider.id])
+        feed.append(connection, feed.ChangeKind.PROVIDER, [provider.id])

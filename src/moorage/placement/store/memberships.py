@@ -113,4 +113,4 @@ def _write(
             .where(among(connection, providers.c.id, changed))
             .values(generation=providers.c.generation + 1, updated_at=utcnow())
         )
-        feed.append(connection, feed.Kind.PROVIDER, changed)
+        feed.append(connection, feed.ChangeKind.PROVIDER, changed)

@@ -38,7 +38,7 @@ def ensure_standard(connection: Connection) -> None:
         missing = [{"name": name} for name in standard if name not in known]
         if missing:
             connection.execute(_insert_if_absent(connection, table), missing)
-            feed.append(connection, feed.Kind.NAMES)
+            feed.append(connection, feed.ChangeKind.NAMES)
 
 
 def _insert_if_absent(connection: Connection, table: sa.Table) -> sa.sql.dml.Insert:
@@ -93,7 +93,7 @@ def _ensure(connection: Connection, table: sa.Table, name: str) -> bool:
     insert = _insert_if_absent(connection, table).values(name=name).returning(table.c.id)
     made = connection.execute(insert).scalar_one_or_none() is not None
     if made:
-        feed.append(connection, feed.Kind.NAMES)
+        feed.append(connection, feed.ChangeKind.NAMES)
     return made
 
 
@@ -109,7 +109,7 @@ def rename_class(connection: Connection, old: str, new: str) -> None:
     if taken is not None:
         raise NameExists(f"Resource class already exists: {new}")
     connection.execute(sa.update(resource_classes).where(resource_classes.c.id == found.id).values(name=new))
-    feed.append(connection, feed.Kind.NAMES)
+    feed.append(connection, feed.ChangeKind.NAMES)
 
 
 def delete_class(connection: Connection, name: str) -> None:
@@ -119,7 +119,7 @@ def delete_class(connection: Connection, name: str) -> None:
     if _any(connection, inventories.c.class_id == found.id):
         raise NameInUse(f"Cannot delete resource class {name}. Class is in use in inventory.")
     connection.execute(sa.delete(resource_classes).where(resource_classes.c.id == found.id))
-    feed.append(connection, feed.Kind.NAMES)
+    feed.append(connection, feed.ChangeKind.NAMES)
 
 
 def find_trait(connection: Connection, name: str) -> Name:
@@ -136,7 +136,7 @@ def delete_trait(connection: Connection, name: str) -> None:
     if _any(connection, provider_traits.c.trait_id == found.id):
         raise NameInUse(f"The trait {name} is in use by a resource provider.")
     connection.execute(sa.delete(traits).where(traits.c.id == found.id))
-    feed.append(connection, feed.Kind.NAMES)
+    feed.append(connection, feed.ChangeKind.NAMES)
 
 
 def list_traits(

@@ -80,7 +80,11 @@ def lock_all(connection: Connection, uuids: Iterable[str]) -> None:
 
 
 def touched(
-    connection: Connection, provider: Provider, *, times: int = 1, kind: feed.Kind = feed.Kind.PROVIDER
+    connection: Connection,
+    provider: Provider,
+    *,
+    times: int = 1,
+    kind: feed.ChangeKind = feed.ChangeKind.PROVIDER,
 ) -> None:
     """Count a change in the provider's generation, and tell the feed."""
     provider.generation += times
@@ -105,7 +109,7 @@ def create(connection: Connection, uuid: str, name: str, parent_uuid: str | None
     new_id = connection.execute(sa.insert(providers).values(values).returning(providers.c.id)).scalar_one()
     if parent is None:
         connection.execute(sa.update(providers).where(providers.c.id == new_id).values(root_id=new_id))
-    feed.append(connection, feed.Kind.PROVIDER, [new_id])
+    feed.append(connection, feed.ChangeKind.PROVIDER, [new_id])
     return find(connection, uuid)
 
 
@@ -143,7 +147,7 @@ def rename(connection: Connection, provider: Provider, name: str) -> None:
     connection.execute(sa.update(providers).where(providers.c.id == provider.id).values(name=name))
     provider.name = name
     provider.updated_at = utcnow()
-    feed.append(connection, feed.Kind.PROVIDER, [provider.id])
+    feed.append(connection, feed.ChangeKind.PROVIDER, [provider.id])
 
 
 def set_parent(
@@ -168,7 +172,7 @@ def set_parent(
         .values(parent_id=parent_id, updated_at=utcnow())
     )
     connection.execute(sa.update(providers).where(providers.c.id.in_(moved)).values(root_id=root_id))
-    feed.append(connection, feed.Kind.PROVIDER, moved)
+    feed.append(connection, feed.ChangeKind.PROVIDER, moved)
 
 
 def _new_parent(connection: Connection, parent_uuid: str, moved: list[int]) -> Provider:
@@ -212,4 +216,4 @@ def delete(connection: Connection, uuid: str) -> None:
     ).scalar_one():
         raise ProviderInUse
     connection.execute(sa.delete(providers).where(providers.c.id == provider.id))
-    feed.append(connection, feed.Kind.PROVIDER, [provider.id])
+    feed.append(connection, feed.ChangeKind.PROVIDER, [provider.id])

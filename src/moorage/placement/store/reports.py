@@ -34,7 +34,7 @@ _INVENTORY_COLUMNS = ("provider_id", "class_id", *FIELDS, "used", "updated_at")
 
 
 @dataclass(slots=True)
-class Outcome:
+class ReportOutcome:
     created: int = 0
     updated: int = 0
     unchanged: int = 0
@@ -42,14 +42,14 @@ class Outcome:
     """Of the providers that were made or changed, by UUID."""
 
 
-def write(connection: Connection, reports: Sequence[ProviderReport]) -> Outcome:
+def write(connection: Connection, reports: Sequence[ProviderReport]) -> ReportOutcome:
     """Make every one of `reports` true, or raise and change nothing."""
     existing = _lock(connection, [report.uuid for report in reports])
     new = [report for report in reports if report.uuid not in existing]
     created = _create(connection, new)
     catalogue = _Catalogue(connection, reports)
     rows = _Rows()
-    outcome = Outcome(created=len(new))
+    outcome = ReportOutcome(created=len(new))
     for report in new:
         rows.fill(created[report.uuid], report, catalogue)
         outcome.generations[report.uuid] = _FIRST_GENERATION
@@ -61,7 +61,7 @@ def write(connection: Connection, reports: Sequence[ProviderReport]) -> Outcome:
     rows.write(connection)
     changed_ids = [existing[report.uuid].id for report in changed]
     _count_generations(connection, changed_ids)
-    feed.append(connection, feed.Kind.PROVIDER, [*created.values(), *changed_ids])
+    feed.append(connection, feed.ChangeKind.PROVIDER, [*created.values(), *changed_ids])
     for report in changed:
         outcome.generations[report.uuid] = existing[report.uuid].generation + 1
     outcome.updated = len(changed)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import Request
-from moorage.scheduler.server_group import GroupPolicy
+from moorage.scheduler.server_group import ServerGroupPolicy
 
-_ELSEWHERE = Reason(Kind.NOT_WITH_THE_GROUP)
+_ELSEWHERE = Reason(ReasonKind.NOT_WITH_THE_GROUP)
 
 
 class AffinityFilter:
     name = "affinity"
 
     def applies(self, request: Request) -> bool:
-        return request.server_group is not None and request.server_group.policy is GroupPolicy.AFFINITY
+        return request.server_group is not None and request.server_group.policy is ServerGroupPolicy.AFFINITY
 
     def objection(self, host: HostState, request: Request) -> Reason | None:
         group = request.server_group

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import Request
 
-_CHANGED = Reason(Kind.AGGREGATES_CHANGED)
+_CHANGED = Reason(ReasonKind.AGGREGATES_CHANGED)
 
 
 class AggregatesFilter:

@@ -11,7 +11,7 @@ from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import Request
 
 
-class Kind(StrEnum):
+class ReasonKind(StrEnum):
     """What a host may be passed over for; the names are part of the recorded trace."""
 
     NO_HOST = "no_host"
@@ -35,7 +35,7 @@ class Kind(StrEnum):
 class Reason(msgspec.Struct, frozen=True):
     """Why a host was passed over: the kind, and the facts that go with it."""
 
-    kind: Kind
+    kind: ReasonKind
     subject: str = ""
     count: int = 0
     most: int = 0
@@ -45,22 +45,22 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 _SENTENCES = {
-    Kind.NO_HOST: "no compute host owns this node",
-    Kind.ALREADY_TRIED: "it failed this server before",
-    Kind.NOT_THE_HOST_ASKED_FOR: "{subject} was asked for",
-    Kind.HOST_IT_LEAVES: "it is the host that the server shall leave",
-    Kind.OTHER_CELL: "it is in another cell than the server, which has its addresses in {subject}",
-    Kind.CELL_FULL: "its cell {subject} has no addresses left",
-    Kind.HOST_DOWN: "its compute service is down",
-    Kind.HOST_DISABLED: "its compute service is disabled",
-    Kind.AGGREGATES_CHANGED: "its aggregates have changed, and Placement does not know it yet",
-    Kind.TOO_MANY_SERVERS: "it has {count} servers, {most} are allowed",
-    Kind.NOT_WITH_THE_GROUP: "the members of the affinity group are elsewhere",
-    Kind.TOO_MANY_OF_THE_GROUP: "it has {count} of the anti-affinity group, and may have {most}",
-    Kind.NOT_THE_SAME_HOST: "none of the servers named by same_host is here",
-    Kind.NOT_A_DIFFERENT_HOST: "a server named by different_host is here",
-    Kind.IMAGE_NOT_SUPPORTED: "it can't run an image for {subject}",
-    Kind.ROOM_TAKEN: "other servers of the same moment took its room for {subject}",
+    ReasonKind.NO_HOST: "no compute host owns this node",
+    ReasonKind.ALREADY_TRIED: "it failed this server before",
+    ReasonKind.NOT_THE_HOST_ASKED_FOR: "{subject} was asked for",
+    ReasonKind.HOST_IT_LEAVES: "it is the host that the server shall leave",
+    ReasonKind.OTHER_CELL: "it is in another cell than the server, which has its addresses in {subject}",
+    ReasonKind.CELL_FULL: "its cell {subject} has no addresses left",
+    ReasonKind.HOST_DOWN: "its compute service is down",
+    ReasonKind.HOST_DISABLED: "its compute service is disabled",
+    ReasonKind.AGGREGATES_CHANGED: "its aggregates have changed, and Placement does not know it yet",
+    ReasonKind.TOO_MANY_SERVERS: "it has {count} servers, {most} are allowed",
+    ReasonKind.NOT_WITH_THE_GROUP: "the members of the affinity group are elsewhere",
+    ReasonKind.TOO_MANY_OF_THE_GROUP: "it has {count} of the anti-affinity group, and may have {most}",
+    ReasonKind.NOT_THE_SAME_HOST: "none of the servers named by same_host is here",
+    ReasonKind.NOT_A_DIFFERENT_HOST: "a server named by different_host is here",
+    ReasonKind.IMAGE_NOT_SUPPORTED: "it can't run an image for {subject}",
+    ReasonKind.ROOM_TAKEN: "other servers of the same moment took its room for {subject}",
 }
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import Request
 
-_HERE = Reason(Kind.NOT_A_DIFFERENT_HOST)
+_HERE = Reason(ReasonKind.NOT_A_DIFFERENT_HOST)
 
 
 class DifferentHostFilter:

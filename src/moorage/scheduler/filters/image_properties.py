@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import ImageNeeds, Request
 
@@ -18,7 +18,7 @@ class ImagePropertiesFilter:
         if any(_suits(image, offered) for offered in host.supported):
             return None
         said = (image.architecture, image.hypervisor_type, image.vm_mode)
-        return Reason(Kind.IMAGE_NOT_SUPPORTED, ", ".join(filter(None, said)))
+        return Reason(ReasonKind.IMAGE_NOT_SUPPORTED, ", ".join(filter(None, said)))
 
 
 def _suits(image: ImageNeeds, offered: tuple[str, str, str]) -> bool:

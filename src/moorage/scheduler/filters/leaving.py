@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import Request
 
-_LEAVES = Reason(Kind.HOST_IT_LEAVES)
+_LEAVES = Reason(ReasonKind.HOST_IT_LEAVES)
 
 
 class LeavingFilter:
@@ -19,5 +19,5 @@ class LeavingFilter:
         if host.host == request.leaves:
             return _LEAVES
         if request.cell is not None and host.cell != request.cell:
-            return Reason(Kind.OTHER_CELL, request.cell)
+            return Reason(ReasonKind.OTHER_CELL, request.cell)
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import Request
 
@@ -16,4 +16,4 @@ class RequestedHostFilter:
     def objection(self, host: HostState, request: Request) -> Reason | None:
         if host.host == request.host:
             return None
-        return Reason(Kind.NOT_THE_HOST_ASKED_FOR, request.host or "")
+        return Reason(ReasonKind.NOT_THE_HOST_ASKED_FOR, request.host or "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import Request
 
@@ -21,4 +21,4 @@ class ServerCountFilter:
     def objection(self, host: HostState, request: Request) -> Reason | None:
         if host.servers < self.most:
             return None
-        return Reason(Kind.TOO_MANY_SERVERS, count=host.servers, most=self.most)
+        return Reason(ReasonKind.TOO_MANY_SERVERS, count=host.servers, most=self.most)

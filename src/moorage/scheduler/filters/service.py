@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import Request
 
-_DOWN = Reason(Kind.HOST_DOWN)
-_DISABLED = Reason(Kind.HOST_DISABLED)
+_DOWN = Reason(ReasonKind.HOST_DOWN)
+_DISABLED = Reason(ReasonKind.HOST_DISABLED)
 
 
 class ServiceFilter:

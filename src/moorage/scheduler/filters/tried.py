@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.scheduler.filters.contract import Kind, Reason
+from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.request import Request
 
@@ -15,5 +15,5 @@ class TriedFilter:
 
     def objection(self, host: HostState, request: Request) -> Reason | None:
         if host.node_uuid in request.tried_nodes:
-            return Reason(Kind.ALREADY_TRIED)
-        return Reason(Kind.CELL_FULL, host.cell) if host.cell in request.full_cells else None
+            return Reason(ReasonKind.ALREADY_TRIED)
+        return Reason(ReasonKind.CELL_FULL, host.cell) if host.cell in request.full_cells else None

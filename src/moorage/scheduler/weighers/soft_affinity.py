@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from moorage.scheduler.option import Option
 from moorage.scheduler.request import Request
-from moorage.scheduler.server_group import GroupPolicy
+from moorage.scheduler.server_group import ServerGroupPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class SoftAffinityWeigher:
 
     def applies(self, request: Request) -> bool:
         group = request.server_group
-        return group is not None and group.policy is GroupPolicy.SOFT_AFFINITY
+        return group is not None and group.policy is ServerGroupPolicy.SOFT_AFFINITY
 
     def weigh(self, option: Option, request: Request) -> float:
         group = request.server_group

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from moorage.scheduler.option import Option
 from moorage.scheduler.request import Request
-from moorage.scheduler.server_group import GroupPolicy
+from moorage.scheduler.server_group import ServerGroupPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class SoftAntiAffinityWeigher:
 
     def applies(self, request: Request) -> bool:
         group = request.server_group
-        return group is not None and group.policy is GroupPolicy.SOFT_ANTI_AFFINITY
+        return group is not None and group.policy is ServerGroupPolicy.SOFT_ANTI_AFFINITY
 
     def weigh(self, option: Option, request: Request) -> float:
         group = request.server_group

@@ -18,7 +18,7 @@ from moorage.compute.servers import servers
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import PowerNumber, VmState
 from moorage.compute_api import wsgi
-from moorage.compute_api.service import ComputeService, Settings
+from moorage.compute_api.service import ComputeService, ComputeSettings
 from moorage.core import config
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
@@ -212,7 +212,7 @@ def cloud_on(database_url: str, configuration: Sequence[str] = ()) -> Iterator[C
     woken: list[int] = []
     service = ComputeService(
         database,
-        Settings.from_conf(conf),
+        ComputeSettings.from_conf(conf),
         Shelf(),
         network=PoolNetwork(database, PoolSettings.from_conf(conf)),
         placement=cast(PlacementClient, None),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,9 +12,9 @@ from keystoneauth1 import session
 from keystoneauth1.adapter import Adapter
 
 from moorage.core.paging import MarkerGoneError
-from moorage.drivers.ironic.client import Change, IronicClient, Version
-from moorage.drivers.ironic.fleet import Fleet
-from moorage.drivers.ironic.listing import Listing
+from moorage.drivers.ironic.client import IronicClient, NodeChange, Version
+from moorage.drivers.ironic.fleet import KnownNodes
+from moorage.drivers.ironic.listing import NodeListing
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import NodeRecord
 
@@ -30,7 +31,7 @@ class Nodes(IronicClient):
         self.newest_version: Version = (1, 82)
         self.asked: list[str] = []
 
-    def put(self, uuid: str, at: datetime | None, **fields: str) -> None:
+    def put(self, uuid: str, at: datetime | None, **fields: Any) -> None:
         self.nodes[uuid] = (NodeRecord(uuid, **fields), at)
 
     def version(self) -> Version:
@@ -41,13 +42,13 @@ class Nodes(IronicClient):
         group = filters.get("conductor_group", "")
         yield [record for record, _ in self.nodes.values() if group in ("", record.conductor_group)]
 
-    def newest_changes(self, limit: int) -> Iterator[list[Change]]:
+    def newest_changes(self, limit: int) -> Iterator[list[NodeChange]]:
         self.asked.append(CHANGES)
         unset = datetime.max.replace(tzinfo=UTC)  # PostgreSQL sorts them so
         found = sorted(self.nodes.values(), key=lambda node: node[1] or unset, reverse=True)
         for start in range(0, len(found), limit):
             page = found[start : start + limit]
-            yield [Change(*node) for node in page]
+            yield [NodeChange(*node) for node in page]
             if page[-1][1] is None:
                 raise MarkerGoneError(page[-1][0].uuid)
 
@@ -60,7 +61,7 @@ def ironic() -> Nodes:
     return made
 
 
-def looked(ironic: Nodes, listing: Listing, partition: Partition | None = None) -> str:
+def looked(ironic: Nodes, listing: NodeListing, partition: Partition | None = None) -> str:
     """What it came down to."""
     del ironic.asked[:]
     listing.look(partition or Partition())
@@ -68,8 +69,8 @@ def looked(ironic: Nodes, listing: Listing, partition: Partition | None = None) 
 
 
 def test_after_a_listing_only_changes_are_read(ironic: Nodes) -> None:
-    fleet = Fleet()
-    listing = Listing(ironic, fleet, 600)
+    fleet = KnownNodes()
+    listing = NodeListing(ironic, fleet, 600)
     assert looked(ironic, listing) == EVERYTHING
     ironic.put("a", LONG_AGO + timedelta(hours=2), power_state="power on")
     ironic.put("c", None)
@@ -81,8 +82,8 @@ def test_after_a_listing_only_changes_are_read(ironic: Nodes) -> None:
 
 
 def test_a_change_whose_clock_is_a_little_slow_is_seen(ironic: Nodes) -> None:
-    fleet = Fleet()
-    listing = Listing(ironic, fleet, 600)
+    fleet = KnownNodes()
+    listing = NodeListing(ironic, fleet, 600)
     listing.look(Partition())
     ironic.put("a", LONG_AGO + timedelta(minutes=59, seconds=30), name="renamed")
     listing.look(Partition())
@@ -90,9 +91,9 @@ def test_a_change_whose_clock_is_a_little_slow_is_seen(ironic: Nodes) -> None:
 
 
 def test_a_clock_that_is_fast_does_not_hide_other_changes(ironic: Nodes) -> None:
-    fleet = Fleet()
+    fleet = KnownNodes()
     ironic.put("b", datetime.now(UTC) + timedelta(days=1))
-    listing = Listing(ironic, fleet, 600)
+    listing = NodeListing(ironic, fleet, 600)
     listing.look(Partition())
     ironic.put("a", datetime.now(UTC), name="renamed")
     listing.look(Partition())
@@ -100,8 +101,8 @@ def test_a_clock_that_is_fast_does_not_hide_other_changes(ironic: Nodes) -> None
 
 
 def test_a_node_that_left_the_partition_is_not_listed_any_more(ironic: Nodes) -> None:
-    fleet = Fleet()
-    listing = Listing(ironic, fleet, 600)
+    fleet = KnownNodes()
+    listing = NodeListing(ironic, fleet, 600)
     for uuid, minutes in (("a", 1), ("b", 2)):
         ironic.put(uuid, LONG_AGO + timedelta(minutes=minutes), conductor_group="g")
     listing.look(Partition("g"))
@@ -121,7 +122,7 @@ def test_everything_is_listed_where_changes_would_not_do(ironic: Nodes, why: str
         ironic.newest_version = (1, 42)
     if why == "no times":
         ironic.nodes = {uuid: (record, None) for uuid, (record, _) in ironic.nodes.items()}
-    listing = Listing(ironic, Fleet(), {"always": 0.0, "due": 1e-9}.get(why, 600))
+    listing = NodeListing(ironic, KnownNodes(), {"always": 0.0, "due": 1e-9}.get(why, 600))
     listing.look(Partition())
     if why == "many":
         for number in range(2_100):
@@ -133,7 +134,7 @@ def test_everything_is_listed_where_changes_would_not_do(ironic: Nodes, why: str
 
 
 def test_what_was_seen_since_a_look_began_stays(ironic: Nodes) -> None:
-    fleet = Fleet()
+    fleet = KnownNodes()
     fleet.replace([NodeRecord("a", name="old")], began=0)
     seen = NodeRecord("a", name="seen just now")
     fleet.put(seen)

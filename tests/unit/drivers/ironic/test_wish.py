@@ -8,17 +8,19 @@ import pytest
 
 from moorage.drivers.contract import DriverError, ServerSpec
 from moorage.drivers.ironic.record import NodeRecord
-from moorage.drivers.ironic.wish import Wish
+from moorage.drivers.ironic.wish import MachineRequirements
 
 NOTHING_ELSE = {"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0"}
 
 
-def wish(specs: dict[str, str], properties: dict[str, Any] | None = None, **hints: Any) -> Wish:
+def wish(
+    specs: dict[str, str], properties: dict[str, Any] | None = None, **hints: Any
+) -> MachineRequirements:
     image = {"properties": properties or {}}
     spec = ServerSpec(
         "s", "s", "p", "u", "pool", {"extra_specs": {**NOTHING_ELSE, **specs}}, image, hints=hints
     )
-    return Wish.of(spec, "CUSTOM_SEAT")
+    return MachineRequirements.of(spec, "CUSTOM_SEAT")
 
 
 def record(**more: Any) -> NodeRecord:

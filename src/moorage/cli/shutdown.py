@@ -31,7 +31,7 @@ def _nothing_to_read() -> None:
     LOG.info("SIGHUP: there is nothing to read anew; a restart takes up a changed configuration")
 
 
-class Ending:
+class Shutdown:
     """From its making on, SIGTERM and SIGINT end the process within `grace_seconds`, whatever it is at."""
 
     def __init__(self, grace_seconds: float, by_force: Callable[[], None] = lambda: None) -> None:

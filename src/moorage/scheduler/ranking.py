@@ -1,4 +1,4 @@
-"""Standings: how the nodes of one answer stand for requests of one kind, kept current while a pass goes on.
+"""Rankings: how the nodes of one answer rank for requests of one kind, kept current while a pass goes on.
 
 The servers of a pass mostly ask for the same. Between two of them only the node that the first one took has
 changed, so only that one is filtered and weighed anew; the rest is a few operations on whole columns.
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.scheduler.board import Board
-from moorage.scheduler.filters.contract import Filter, Kind, Reason
+from moorage.scheduler.filters.contract import Filter, Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.offers import Offers
 from moorage.scheduler.option import Option
@@ -25,7 +25,7 @@ from moorage.scheduler.weighers.contract import Weigher, shares
 EXAMPLES = 3
 """So many hosts that a filter excluded are named in a trace."""
 
-_NO_HOST = Reason(Kind.NO_HOST)
+_NO_HOST = Reason(ReasonKind.NO_HOST)
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 """Spreads small differences over all bits."""
 
@@ -43,7 +43,7 @@ class Rank(NamedTuple):
 
 
 def kind_of(request: Request) -> Hashable | None:
-    """Requests of one kind stand alike in the same answer; None for one that is like no other.
+    """Requests of one kind rank hosts alike in the same answer; None for one that is like no other.
 
     A server group makes one: each member that is placed changes what all hosts are to the next.
     """
@@ -62,7 +62,7 @@ def kind_of(request: Request) -> Hashable | None:
     )
 
 
-class Standing:
+class Ranking:
     def __init__(
         self,
         request: Request,
@@ -72,7 +72,7 @@ class Standing:
         weighers: Sequence[Weigher],
     ) -> None:
         self._request = request
-        self._answer = offers  # stays alive, since the board knows standings by the identity of their answer
+        self._answer = offers  # stays alive, since the board knows rankings by the identity of their answer
         self._offers = list(offers.by_node.values())
         self._board = board
         self._filters = [check for check in filters if check.applies(request)]
@@ -162,7 +162,7 @@ class Standing:
                 return Objection(check.name, place_of(host), reason)
         way = self._board.first_fit(host, offer)
         if way is None:
-            return Objection("room", place_of(host), Reason(Kind.ROOM_TAKEN, _classes(self._request)))
+            return Objection("room", place_of(host), Reason(ReasonKind.ROOM_TAKEN, _classes(self._request)))
         return Option(host, offer, way)
 
 

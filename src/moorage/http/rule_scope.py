@@ -17,17 +17,17 @@ _PLAIN = re.compile(
 
 
 @dataclass(frozen=True)
-class Reach:
+class RuleScope:
     fields: frozenset[str] | None
     """The target's fields that decide; None for all of them."""
     only_opens: bool
     """Whoever passes without a target passes with every one: nothing in it can keep anybody out."""
 
 
-EVERYTHING = Reach(None, False)
+EVERYTHING = RuleScope(None, False)
 
 
-def of(name: str, rules: Mapping[str, object]) -> Reach:
+def of(name: str, rules: Mapping[str, object]) -> RuleScope:
     """How far the rule `name` reaches, with all the rules that it is made of."""
     fields: set[str] = set()
     only_opens = True
@@ -46,4 +46,4 @@ def of(name: str, rules: Mapping[str, object]) -> Reach:
         fields.update(_FIELD.findall(text))
         only_opens = only_opens and not _NOT.search(text)
         ahead += _RULE.findall(text)
-    return Reach(frozenset(fields), only_opens)
+    return RuleScope(frozenset(fields), only_opens)

@@ -9,10 +9,10 @@ import numpy as np
 
 from moorage.placement.fleet.slotset import Mask
 from moorage.placement.search.budget import Budget
-from moorage.placement.search.checks import Kind
+from moorage.placement.search.checks import ConditionKind
 from moorage.placement.search.combine import Combiner
-from moorage.placement.search.plan import Plan
-from moorage.placement.search.request import GroupPolicy, Request
+from moorage.placement.search.plan import SearchPlan
+from moorage.placement.search.request import GroupPolicy, SearchRequest
 
 MOST_TREES = 1000
 """How many trees are searched for combinations; those beyond are taken to have one."""
@@ -20,10 +20,10 @@ STEPS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class CombinationOutcome:
     """What one condition on combinations leaves, out of the anchors of the plan."""
 
-    kind: Kind
+    kind: ConditionKind
     subject: str
     alone: Mask
     """The anchors that have a candidate if this is the only such condition."""
@@ -33,7 +33,7 @@ class Outcome:
     """False if there were too many trees to try them all."""
 
 
-def outcomes(plan: Plan) -> list[Outcome]:
+def outcomes(plan: SearchPlan) -> list[CombinationOutcome]:
     """One for each such condition that the request has, the mere adding up of amounts first."""
     free = replace(plan.request, group_policy=None, same_subtrees=(), nested=True)
     in_order = free
@@ -42,24 +42,28 @@ def outcomes(plan: Plan) -> list[Outcome]:
         in_order = _both(in_order, alone)
         by_itself, exact_alone = _combinable(replace(plan, request=alone))
         left, exact = _combinable(replace(plan, request=in_order))
-        found.append(Outcome(kind, subject, by_itself, left, exact and exact_alone))
+        found.append(CombinationOutcome(kind, subject, by_itself, left, exact and exact_alone))
     return found
 
 
-def _conditions(plan: Plan, free: Request) -> Iterator[tuple[Kind, str, Request]]:
+def _conditions(plan: SearchPlan, free: SearchRequest) -> Iterator[tuple[ConditionKind, str, SearchRequest]]:
     """Each condition with the request that has it as its only one."""
     request = plan.request
     if len(plan.picks) > 1:
-        yield Kind.TOGETHER, "", free
+        yield ConditionKind.TOGETHER, "", free
     if not request.nested and plan.view.fleet.has_trees:
-        yield Kind.ONE_PROVIDER_PER_TREE, "", replace(free, nested=False)
+        yield ConditionKind.ONE_PROVIDER_PER_TREE, "", replace(free, nested=False)
     if plan.isolated > 1:
-        yield Kind.GROUP_POLICY, GroupPolicy.ISOLATE.value, replace(free, group_policy=GroupPolicy.ISOLATE)
+        yield (
+            ConditionKind.GROUP_POLICY,
+            GroupPolicy.ISOLATE.value,
+            replace(free, group_policy=GroupPolicy.ISOLATE),
+        )
     for subtree in request.same_subtrees:
-        yield Kind.SAME_SUBTREE, ",".join(sorted(subtree)), replace(free, same_subtrees=(subtree,))
+        yield ConditionKind.SAME_SUBTREE, ",".join(sorted(subtree)), replace(free, same_subtrees=(subtree,))
 
 
-def _both(one: Request, other: Request) -> Request:
+def _both(one: SearchRequest, other: SearchRequest) -> SearchRequest:
     return replace(
         one,
         nested=one.nested and other.nested,
@@ -68,7 +72,7 @@ def _both(one: Request, other: Request) -> Request:
     )
 
 
-def _combinable(plan: Plan) -> tuple[Mask, bool]:
+def _combinable(plan: SearchPlan) -> tuple[Mask, bool]:
     """The anchors that have a candidate; and whether all were tried."""
     able = plan.lone_anchors()
     others = np.flatnonzero(plan.anchors & ~plan.view.lone)

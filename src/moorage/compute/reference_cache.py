@@ -23,7 +23,7 @@ V = TypeVar("V")
 _MOST_KEPT = 10_000
 
 
-class Known:
+class ReferenceCache:
     def __init__(self, database: Database, aggregates: KnownAggregates, configured: Limits) -> None:
         self.database = database
         self.aggregates = aggregates
@@ -31,15 +31,15 @@ class Known:
         self.flavors = _Kept[tuple[str, str | None], Flavor](flavors.SUBJECT)
         self.quotas = _Kept[tuple[str, str], tuple[dict[str, int], dict[str, int]]](quotas.SUBJECT)
 
-    def now(self) -> Now:
-        return Now(self, self.aggregates.revisions.now())
+    def now(self) -> ReferenceSnapshot:
+        return ReferenceSnapshot(self, self.aggregates.revisions.now())
 
 
 @dataclass(frozen=True)
-class Now:
+class ReferenceSnapshot:
     """What holds at one moment, read only if it has changed since the last time."""
 
-    known: Known
+    known: ReferenceCache
     revisions: Mapping[str, int]
 
     def aggregates(self) -> AggregateFacts:
