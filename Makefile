@@ -5,15 +5,17 @@ PYTHON ?= python3
 VENV ?= .venv
 DATA ?= data
 ARGS ?=
-# Two cores, files kept whole: a file's tests may share a server.
-PYTEST ?= $(VENV)/bin/pytest -n 2 --dist loadfile
+# More than cores, since many tests wait more than they work. Files are kept whole, because a file's tests may
+# share a server, and are handed out in the order of tests/support/order.py.
+WORKERS ?= 4
+PYTEST ?= $(VENV)/bin/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format unit docs graphs conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-ports bench-targeted integration reference lab lock release-note clean
+.PHONY: help up test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-ports bench-targeted integration reference lab lock release-note clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -21,7 +23,8 @@ help:  ## list the targets
 up: $(VENV)/.run  ## install and run Moorage in one process (SQLite in ./data, loopback)
 	$(BIN)/moorage up --data $(DATA) $(ARGS)
 
-test: lint docs reference lab  ## everything that CI runs: lint, types, layers, docs, all tests
+test: $(VENV)/.test  ## everything that CI runs: lint, types, layers, docs, all tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint docs reference lab
 	$(PYTEST) $(ARGS)
 
 lint: $(VENV)/.test  ## style, types, and the layers of the design
@@ -76,6 +79,10 @@ docs: $(VENV)/.test  ## build the documentation into docs/_build/html
 
 graphs: $(VENV)/.test  ## draw the steps of each kind of operation into the documentation
 	$(BIN)/python -m moorage.conductor.operations.graphs > docs/compute/operations.md
+
+microversions: $(VENV)/.test  ## write the tables of microversions into the documentation
+	$(BIN)/python -m moorage.compute_api.microversions > docs/compute/microversions.md
+	$(BIN)/python -m moorage.placement.microversions > docs/placement/microversions.md
 
 release-note: $(VENV)/.test  ## start a release note: make release-note ARGS=short-name
 	$(BIN)/reno new $(ARGS)

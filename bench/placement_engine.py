@@ -13,6 +13,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from uuid import UUID
 
 from moorage.placement.fleet.fleet import Fleet
@@ -107,7 +108,7 @@ def main() -> None:
     groups = tuple(RequestGroup(f"_{number}", {"SRIOV_NET_VF": 1}) for number in range(8))
     for policy in GroupPolicy:
         request = SearchRequest(groups, group_policy=policy)
-        report(f"8 groups of 8 choices, {policy}", best(lambda r=request: find_candidates(wide, r), 3))
+        report(f"8 groups of 8 choices, {policy}", best(partial(find_candidates, wide, request), 3))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -182,7 +182,7 @@ def _shares(total: int, parts: int) -> list[int]:
     return [total // parts + (1 if number < total % parts else 0) for number in range(parts)]
 
 
-STARTERS = {
+STARTERS: dict[Form, Callable[[Path, int], AbstractContextManager[Site]]] = {
     Form.EMBEDDED: embedded,
     Form.SCALED: scaled,
     Form.SCALED_SERVICE: partial(scaled, placement="service"),

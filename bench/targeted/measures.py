@@ -7,7 +7,6 @@ import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -20,6 +19,7 @@ from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.db.tables.compute import nodes, services
 from moorage.deciding.decider import Decider, Seat
 from moorage.deciding.hosts import Hosts
+from moorage.deciding.subject import Subject
 from moorage.placement.client.contract import ReportedProvider
 from moorage.placement.client.local import LocalPlacement
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
@@ -97,13 +97,5 @@ class Fleet:
         return Timing(statistics.median(took), quantiles[-1], processor / count)
 
 
-def _server(host: str | None) -> dict[str, Any]:
-    """The row that a server would have."""
-    return {
-        "uuid": str(uuid.uuid4()),
-        "project_id": "p",
-        "user_id": "u",
-        "flavor": FLAVOR,
-        "requested_zone": None,
-        "request": {"host": host, "networks": "none"},
-    }
+def _server(host: str | None) -> Subject:
+    return Subject(str(uuid.uuid4()), "p", "u", FLAVOR, {"host": host, "networks": "none"})

@@ -64,7 +64,7 @@ class Crowd:
 
 def image_of(url: str) -> str:
     images = requests.get(f"{url}/image/v2/images", headers=HEADERS, timeout=10).json()["images"]
-    return next(image["id"] for image in images if "cirros" in image["name"])
+    return next(str(image["id"]) for image in images if "cirros" in image["name"])
 
 
 def boot(url: str, image: str) -> list[str]:

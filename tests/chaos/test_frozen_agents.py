@@ -24,7 +24,7 @@ from tests.integration.ironic.late import secret_on
 from tests.integration.ironic.lines import port_of
 from tests.integration.ironic.site import MetalShape, Site, running
 from tests.lab.ironic.nodes import Nodes
-from tests.support import rabbitmq
+from tests.support import debian
 from tests.support.deployment import ADMIN
 from tests.support.faulty_proxy import Fault, FaultyProxy
 from tests.support.processes import wait_until
@@ -53,7 +53,7 @@ class ProxiedShape(MetalShape):
     """Each host has a line of its own to Ironic."""
 
     lines: dict[str, FaultyProxy] = field(default_factory=dict)
-    nodes: int = 2  # type: ignore[assignment]
+    nodes: int = 2
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -79,7 +79,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     try:
         with running(tmp_path_factory.mktemp("frozen"), {"a": 2}, shaped) as made:
             yield made
-    except rabbitmq.Unavailable as error:
+    except debian.Unavailable as error:
         pytest.skip(str(error))
 
 

@@ -17,7 +17,7 @@ import requests
 
 from tests.chaos.cloud_books import CloudBooks
 from tests.chaos.crowd import PROJECTS, Crowd, User
-from tests.support import rabbitmq
+from tests.support import debian
 from tests.support.deployment import LEASE_SECONDS, Deployment, Shape, running
 from tests.support.processes import NotReadyError, wait_until
 
@@ -36,7 +36,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     try:
         with running(tmp_path_factory.mktemp("scaled"), SHAPE) as cloud:
             yield cloud
-    except rabbitmq.Unavailable as error:
+    except debian.Unavailable as error:
         pytest.skip(str(error))
 
 

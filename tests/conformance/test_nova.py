@@ -19,7 +19,7 @@ from tests.lab.nova import service as nova_service
 from tests.lab.nova.pristine import KIND
 from tests.lab.openstack import service as openstack
 from tests.lab.openstack.service import OpenStack
-from tests.support import moorage, rabbitmq, reference
+from tests.support import debian, moorage, reference
 from tests.support import postgres as postgres_server
 from tests.support.faulty_proxy import FaultyProxy
 from tests.support.postgres import Postgres
@@ -88,7 +88,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Iterat
         )
         try:
             both = Runs(ours.result(), theirs.result())
-        except rabbitmq.Unavailable as error:
+        except debian.Unavailable as error:
             pytest.skip(str(error))
         yield both
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import requests
 
@@ -14,7 +15,7 @@ NODE = "10000000-0000-4000-8000-000000000001"
 
 def add_node(url: str, headers: dict[str, str], auth: tuple[str, str] | None = None) -> None:
     """Report one node with 16 cores."""
-    node = {"uuid": NODE, "name": "node-1", "inventories": {"VCPU": {"total": 16}}}
+    node: dict[str, Any] = {"uuid": NODE, "name": "node-1", "inventories": {"VCPU": {"total": 16}}}
     answer = requests.post(
         f"{url}/moorage/v1/providers", json={"providers": [node]}, headers=headers, auth=auth, timeout=30
     )

@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.clouds import NODE
 from tests.lab.client.openstack import openstack
-from tests.support.processes import free_port, start_service
+from tests.support.processes import Command, free_port, start_service
 
 MOORAGE = Path(sys.executable).parent / "moorage"
 
@@ -19,7 +19,7 @@ def test_a_node_is_made_filled_and_found(tmp_path: Path, auth: str) -> None:
     """What the README tells a newcomer to type."""
     data, port = tmp_path / "data", free_port()
     ports = ["--placement-port", str(port), "--compute-port", str(free_port())]
-    command = [MOORAGE, "up", "--data", data, *ports, "--hosts", "0", "--auth", auth]
+    command: Command = [MOORAGE, "up", "--data", data, *ports, "--hosts", "0", "--auth", auth]
 
     def run(*arguments: str) -> object:
         return openstack(data / "clouds.yaml", "moorage", *arguments)

@@ -69,8 +69,11 @@ def test_hosts(sdk: Connection) -> None:
     services = sorted(sdk.compute.services(binary="nova-compute"), key=lambda service: service.host)
     assert {service.state for service in services} == {"up"}
     disabled = sdk.compute.disable_service(services[0], disabled_reason="snow")
+    assert disabled is not None
     assert (disabled.status, disabled.disabled_reason) == ("disabled", "snow")
-    assert sdk.compute.enable_service(services[0]).status == "enabled"
+    enabled = sdk.compute.enable_service(services[0])
+    assert enabled is not None
+    assert enabled.status == "enabled"
     hypervisors = list(sdk.compute.hypervisors(details=True))
     assert sorted(one.name for one in hypervisors) == ["fake-1", "fake-2", "fake-3"]
     assert sdk.compute.get_hypervisor(hypervisors[0].id).hypervisor_type == "fake"

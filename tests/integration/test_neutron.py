@@ -22,7 +22,7 @@ from openstack.exceptions import (
 
 from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
-from moorage.core.neighbours import adapter
+from moorage.core.openstack_services import adapter
 from moorage.core.paging import Page
 from moorage.network.connect import link
 from moorage.network.neutron import NeutronNetwork
@@ -589,13 +589,14 @@ def test_what_goes_while_it_is_listed_hides_nothing_else(site: Site, resource: s
 
 
 def _passing(resource: str, network: str, number: int) -> dict[str, Any]:
-    return {
+    bodies: dict[str, dict[str, Any]] = {
         "networks": {"name": f"passing-{number}"},
         "subnets": {"network_id": network, "ip_version": 4, "cidr": f"10.61.{number}.0/24"},
         "ports": {"network_id": network},
         "security-groups": {"name": f"passing-{number}"},
         "floatingips": {"floating_network_id": network},
-    }[resource]
+    }
+    return bodies[resource]
 
 
 def test_a_port_loses_all_its_bindings_but_the_one_that_counts(site: Site, plain: Any) -> None:

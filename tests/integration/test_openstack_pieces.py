@@ -18,7 +18,7 @@ from tests.lab.keystone.service import Person
 from tests.lab.openstack import service as openstack_service
 from tests.lab.openstack.service import OpenStack
 from tests.lab.openstack.settings import credentials
-from tests.support import rabbitmq
+from tests.support import debian
 from tests.support.deployment import SHARED_FLAVOR, Deployment, Neighbours, Shape, running
 from tests.support.moorage import PROGRAMS
 from tests.support.processes import wait_until
@@ -73,7 +73,13 @@ class Site:
         order(self._clouds_file, person.name, *command.split())
 
     def check_upgrade(self) -> subprocess.CompletedProcess[str]:
-        command = [PROGRAMS / "moorage-status", "--config-file", self.cloud.config, "upgrade", "check"]
+        command = [
+            str(PROGRAMS / "moorage-status"),
+            "--config-file",
+            str(self.cloud.config),
+            "upgrade",
+            "check",
+        ]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def conductors_up(self) -> set[str]:
@@ -92,7 +98,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             assert list(lab.connect(lab.moorage).network.networks()) == []
             with running(directory, SHAPE, RealNeighbours(lab)) as cloud:
                 yield Site(cloud, lab)
-    except rabbitmq.Unavailable as error:
+    except debian.Unavailable as error:
         pytest.skip(str(error))
 
 

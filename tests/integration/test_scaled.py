@@ -10,7 +10,7 @@ from openstack.compute.v2.server import Server
 from openstack.connection import Connection
 
 from tests.lab.client.openstack import openstack, order
-from tests.support import rabbitmq
+from tests.support import debian
 from tests.support.deployment import (
     EXCLUSIVE_FLAVOR,
     EXCLUSIVE_HOST,
@@ -31,7 +31,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]
     try:
         with running(tmp_path_factory.mktemp("scaled")) as cloud:
             yield cloud
-    except rabbitmq.Unavailable as error:
+    except debian.Unavailable as error:
         pytest.skip(str(error))
 
 

@@ -346,7 +346,7 @@ class Deployment:
 def running(
     directory: Path, shape: Shape | None = None, neighbours: Neighbours | None = None
 ) -> Iterator[Deployment]:
-    """A new cloud, with a database and a broker of its own; raises `rabbitmq.Unavailable` without one."""
+    """A new cloud, with a database and a broker of its own; raises `debian.Unavailable` without one."""
     with rabbitmq.start() as broker, postgres.start() as database:
         deployment = Deployment(directory, database, broker, shape or Shape(), neighbours)
         try:

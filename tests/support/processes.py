@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+Command = Sequence[str | Path]
+
 
 class NotReadyError(Exception):
     """A process did not come up; the message carries the end of its log."""
@@ -133,7 +135,7 @@ class Service:
 
 
 def start_service(
-    command: Sequence[str | Path],
+    command: Command,
     port: int,
     log: Path,
     environment: Mapping[str, str] | None = None,

@@ -14,13 +14,14 @@ from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
 from moorage.compute.hosts import liveness
 from moorage.compute.hosts.registry import AGENT_BINARY
+from moorage.core.microversions import text
 from moorage.db import engine, migrate
 from moorage.db.order import by_character
 from moorage.db.tables.compute import services
 from moorage.network import probe as network_probe
 from moorage.placement.client.connect import is_configured
-from moorage.placement.client.dialect import TREE_SINCE, Version
-from moorage.placement.client.probe import Health, probe
+from moorage.placement.client.probe import PlacementHealth, probe
+from moorage.placement.microversions import Microversion
 
 CHECK_FAILED = 255
 """As oslo.upgradecheck leaves when it could not look, so that no result is mistaken for this."""
@@ -65,12 +66,12 @@ class Checks(upgradecheck.UpgradeCommands):
                 upgradecheck.Code.SUCCESS, "[placement_client] is not set: right for `moorage up` only."
             )
         found = probe(self._conf)
-        if found.version is not None and found.version < TREE_SINCE:
+        if found.version is not None and found.version < Microversion.CANDIDATES_IN_ONE_TREE:
             return _failure(
-                f"Placement speaks version {_dotted(found.version)}, this release needs "
-                f"{_dotted(TREE_SINCE)}: upgrade Placement first."
+                f"Placement speaks version {text(found.version)}, this release needs "
+                f"{text(Microversion.CANDIDATES_IN_ONE_TREE)}: upgrade Placement first."
             )
-        if found.health is Health.READY:
+        if found.health is PlacementHealth.READY:
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
         if self._conf.placement.required:
             return _failure(f"{found.sentence}.")
@@ -79,12 +80,12 @@ class Checks(upgradecheck.UpgradeCommands):
     def network(self) -> upgradecheck.Result:
         """Conductors make and bind ports, so they need to get at the network service."""
         found = network_probe.probe(self._conf)
-        if found.health is network_probe.Health.READY:
+        if found.health is network_probe.NetworkHealth.READY:
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
-        senseless = found.health is network_probe.Health.MISCONFIGURED
+        senseless = found.health is network_probe.NetworkHealth.MISCONFIGURED
         if senseless or self._conf.network.required_on_conductor:
             return _failure(f"{found.sentence}.")
-        missing = found.health is network_probe.Health.MISSING
+        missing = found.health is network_probe.NetworkHealth.MISSING
         meanwhile = "agents make and bind ports" if missing else "boots wait"
         return upgradecheck.Result(
             upgradecheck.Code.WARNING,
@@ -148,10 +149,6 @@ def _older_agents(connected: Engine, needed: AgentVersion, down_after: int) -> l
     )
     with connected.connect() as connection:
         return list(connection.execute(query.order_by(by_character(services.c.host))).scalars())
-
-
-def _dotted(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
 
 
 def _failure(sentence: str) -> upgradecheck.Result:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from oslo_policy import policy
 
 from moorage.compute_api import absent, schemas
-from moorage.compute_api.endpoint import ADMIN, ANYBODY, MEMBER, READER, RULE, E, Own, Owned, R
+from moorage.compute_api.endpoint import ADMIN, ANYBODY, MEMBER, READER, RULE, Own, Owned, R
+from moorage.compute_api.endpoint import AdminEndpoint as E
 from moorage.compute_api.flavors import flavor_access, flavor_specs, flavors
 from moorage.compute_api.hosts import aggregates, hypervisors, services, zones
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.projects import keypairs, limits, quota_sets, server_groups
 from moorage.http.rules import documented
 
@@ -36,7 +38,7 @@ FLAVORS: tuple[R, ...] = (
             "PUT": E(
                 flavors.update,
                 f"{RULE}os-flavor-manage:update",
-                since=(2, 55),
+                since=Microversion.FLAVOR_DESCRIPTIONS,
                 body=schemas.UPDATE_FLAVOR,
             ),
             "DELETE": E(flavors.delete, f"{RULE}os-flavor-manage:delete"),
@@ -117,7 +119,13 @@ HOSTS: tuple[R, ...] = (
     ),
     R(
         "/os-hypervisors/statistics",
-        {"GET": E(hypervisors.statistics, f"{_HYPERVISORS}statistics", until=(2, 87))},
+        {
+            "GET": E(
+                hypervisors.statistics,
+                f"{_HYPERVISORS}statistics",
+                dropped=Microversion.HYPERVISORS_WITHOUT_USAGE,
+            )
+        },
     ),
     R(
         "/os-hypervisors/{hypervisor_id}",
@@ -125,15 +133,19 @@ HOSTS: tuple[R, ...] = (
     ),
     R(
         "/os-hypervisors/{hypervisor_id}/uptime",
-        {"GET": E(hypervisors.uptime, f"{_HYPERVISORS}uptime", until=(2, 87))},
+        {
+            "GET": E(
+                hypervisors.uptime, f"{_HYPERVISORS}uptime", dropped=Microversion.HYPERVISORS_WITHOUT_USAGE
+            )
+        },
     ),
     R(
         "/os-hypervisors/{hypervisor_id}/search",
-        {"GET": E(hypervisors.search, f"{_HYPERVISORS}search", until=(2, 52))},
+        {"GET": E(hypervisors.search, f"{_HYPERVISORS}search", dropped=Microversion.HOSTS_BY_UUID)},
     ),
     R(
         "/os-hypervisors/{hypervisor_id}/servers",
-        {"GET": E(hypervisors.servers, f"{_HYPERVISORS}servers", until=(2, 52))},
+        {"GET": E(hypervisors.servers, f"{_HYPERVISORS}servers", dropped=Microversion.HOSTS_BY_UUID)},
     ),
     R(
         "/os-availability-zone",
@@ -165,7 +177,7 @@ AGGREGATES: tuple[R, ...] = (
             "POST": E(
                 aggregates.cache_images,
                 "compute:aggregates:images",
-                since=(2, 81),
+                since=Microversion.IMAGES_CACHED_AHEAD,
                 body=schemas.CACHE_IMAGES,
             )
         },

@@ -14,6 +14,7 @@ from moorage.compute.errors import (
     NotFoundError,
     UnavailableError,
 )
+from moorage.core.microversions import Version
 from moorage.http.errors import (
     EXPLANATIONS,
     JSON,
@@ -22,7 +23,6 @@ from moorage.http.errors import (
     HttpError,
     Rendered,
     SchemaError,
-    Version,
 )
 
 _FAULTS = {

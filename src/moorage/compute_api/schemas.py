@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moorage.compute.flavors.flavors import SORTABLE
 from moorage.compute.servers.server_groups import AFFINITY, ANTI_AFFINITY, SOFT_AFFINITY, SOFT_ANTI_AFFINITY
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import (
     BOOLEAN,
     HOST,
@@ -54,8 +55,10 @@ _FLAVOR_TEXT: Json = {
 _NEEDED = ("name", "ram", "vcpus", "disk")
 CREATE_FLAVOR = VersionedSchema(
     {
-        (2, 1): wrapped("flavor", closed(_FLAVOR, _NEEDED)),
-        (2, 55): wrapped("flavor", closed({**_FLAVOR, "description": _FLAVOR_TEXT}, _NEEDED)),
+        Microversion.FIRST: wrapped("flavor", closed(_FLAVOR, _NEEDED)),
+        Microversion.FLAVOR_DESCRIPTIONS: wrapped(
+            "flavor", closed({**_FLAVOR, "description": _FLAVOR_TEXT}, _NEEDED)
+        ),
     }
 )
 UPDATE_FLAVOR = Schema(wrapped("flavor", closed({"description": _FLAVOR_TEXT}, ("description",))))
@@ -67,7 +70,9 @@ _LIST_FLAVORS: Json = {
     "sort_key": {"enum": list(SORTABLE)},
     "sort_dir": {"enum": ["asc", "desc"]},
 }
-LIST_FLAVORS = VersionedSchema({(2, 1): tolerant(_LIST_FLAVORS), (2, 75): closed(_LIST_FLAVORS)})
+LIST_FLAVORS = VersionedSchema(
+    {Microversion.FIRST: tolerant(_LIST_FLAVORS), Microversion.CONSISTENT_ANSWERS: closed(_LIST_FLAVORS)}
+)
 
 _SPECS: Json = {
     "type": "object",
@@ -103,31 +108,33 @@ _KEY_2_10: Json = {**_KEY_2_2, "user_id": STRING}
 _KEY_2_92: Json = {**_KEY_2_10, "name": _KEY_NAME_2_92}
 CREATE_KEYPAIR = VersionedSchema(
     {
-        (2, 1): wrapped("keypair", closed(_KEY, ("name",))),
-        (2, 2): wrapped("keypair", closed(_KEY_2_2, ("name",))),
-        (2, 10): wrapped("keypair", closed(_KEY_2_10, ("name",))),
-        (2, 92): wrapped("keypair", closed(_KEY_2_92, ("name", "public_key"))),
+        Microversion.FIRST: wrapped("keypair", closed(_KEY, ("name",))),
+        Microversion.KEYPAIR_TYPES: wrapped("keypair", closed(_KEY_2_2, ("name",))),
+        Microversion.KEYPAIRS_OF_OTHER_USERS: wrapped("keypair", closed(_KEY_2_10, ("name",))),
+        Microversion.KEYPAIRS_ONLY_IMPORTED: wrapped("keypair", closed(_KEY_2_92, ("name", "public_key"))),
     }
 )
 _OF_USER: Json = {"user_id": STRING}
 LIST_KEYPAIRS = VersionedSchema(
     {
-        (2, 1): tolerant({}),
-        (2, 10): tolerant(_OF_USER),
-        (2, 35): tolerant({**_OF_USER, **PAGE}),
-        (2, 75): closed({**_OF_USER, **PAGE}),
+        Microversion.FIRST: tolerant({}),
+        Microversion.KEYPAIRS_OF_OTHER_USERS: tolerant(_OF_USER),
+        Microversion.PAGES_OF_KEYPAIRS: tolerant({**_OF_USER, **PAGE}),
+        Microversion.CONSISTENT_ANSWERS: closed({**_OF_USER, **PAGE}),
     }
 )
-ONE_KEYPAIR = VersionedSchema({(2, 1): tolerant({}), (2, 75): closed(_OF_USER)})
+ONE_KEYPAIR = VersionedSchema(
+    {Microversion.FIRST: tolerant({}), Microversion.CONSISTENT_ANSWERS: closed(_OF_USER)}
+)
 
 # ---------------------------------------------------------------- services and hypervisors
 
 _SERVICE: Json = {"host": HOST, "binary": SHORT_TEXT, "disabled_reason": SHORT_TEXT}
 UPDATE_SERVICE = VersionedSchema(
     {
-        (2, 1): closed(_SERVICE, ("host", "binary")),
-        (2, 11): closed({**_SERVICE, "forced_down": BOOLEAN}, ("host", "binary")),
-        (2, 53): closed(
+        Microversion.FIRST: closed(_SERVICE, ("host", "binary")),
+        Microversion.SERVICES_FORCED_DOWN: closed({**_SERVICE, "forced_down": BOOLEAN}, ("host", "binary")),
+        Microversion.HOSTS_BY_UUID: closed(
             {
                 "status": {"enum": ["enabled", "disabled"]},
                 "disabled_reason": SHORT_TEXT,
@@ -137,15 +144,21 @@ UPDATE_SERVICE = VersionedSchema(
     }
 )
 _LIST_SERVICES: Json = {"host": STRING, "binary": STRING}
-LIST_SERVICES = VersionedSchema({(2, 1): tolerant(_LIST_SERVICES), (2, 75): closed(_LIST_SERVICES)})
+LIST_SERVICES = VersionedSchema(
+    {Microversion.FIRST: tolerant(_LIST_SERVICES), Microversion.CONSISTENT_ANSWERS: closed(_LIST_SERVICES)}
+)
 LIST_HYPERVISORS = VersionedSchema(
     {
-        (2, 1): tolerant({}),
-        (2, 33): tolerant(PAGE),
-        (2, 53): closed({**PAGE, "hypervisor_hostname_pattern": HOST, "with_servers": BOOLEAN}),
+        Microversion.FIRST: tolerant({}),
+        Microversion.PAGES_OF_HYPERVISORS: tolerant(PAGE),
+        Microversion.HOSTS_BY_UUID: closed(
+            {**PAGE, "hypervisor_hostname_pattern": HOST, "with_servers": BOOLEAN}
+        ),
     }
 )
-SHOW_HYPERVISOR = VersionedSchema({(2, 1): tolerant({}), (2, 53): closed({"with_servers": BOOLEAN})})
+SHOW_HYPERVISOR = VersionedSchema(
+    {Microversion.FIRST: tolerant({}), Microversion.HOSTS_BY_UUID: closed({"with_servers": BOOLEAN})}
+)
 
 # ---------------------------------------------------------------- aggregates
 
@@ -199,9 +212,9 @@ def _group_before_2_64(policies: list[str]) -> Json:
 
 CREATE_GROUP = VersionedSchema(
     {
-        (2, 1): _group_before_2_64(_HARD),
-        (2, 15): _group_before_2_64(_POLICIES),
-        (2, 64): wrapped(
+        Microversion.FIRST: _group_before_2_64(_HARD),
+        Microversion.SOFT_AFFINITY: _group_before_2_64(_POLICIES),
+        Microversion.RULES_OF_SERVER_GROUPS: wrapped(
             "server_group",
             closed(
                 {
@@ -215,7 +228,9 @@ CREATE_GROUP = VersionedSchema(
     }
 )
 _LIST_GROUPS: Json = {"all_projects": STRING, "limit": LIMIT, "offset": LIMIT}
-LIST_GROUPS = VersionedSchema({(2, 1): tolerant(_LIST_GROUPS), (2, 75): closed(_LIST_GROUPS)})
+LIST_GROUPS = VersionedSchema(
+    {Microversion.FIRST: tolerant(_LIST_GROUPS), Microversion.CONSISTENT_ANSWERS: closed(_LIST_GROUPS)}
+)
 
 # ---------------------------------------------------------------- limits and quotas
 
@@ -240,14 +255,25 @@ def _quota_set(quotas: Json) -> Json:
 
 
 UPDATE_QUOTAS = VersionedSchema(
-    {(2, 1): _quota_set(_QUOTAS), (2, 36): _quota_set(_QUOTAS_2_36), (2, 57): _quota_set(_QUOTAS_2_57)}
+    {
+        Microversion.FIRST: _quota_set(_QUOTAS),
+        Microversion.NO_PROXIES: _quota_set(_QUOTAS_2_36),
+        Microversion.USER_DATA_INSTEAD_OF_FILES: _quota_set(_QUOTAS_2_57),
+    }
 )
 UPDATE_QUOTA_CLASS = VersionedSchema(
     {
-        (2, 1): wrapped("quota_class_set", closed(_QUOTAS)),
-        (2, 50): wrapped("quota_class_set", closed(_QUOTAS_2_36)),
-        (2, 57): wrapped("quota_class_set", closed(_QUOTAS_2_57)),
+        Microversion.FIRST: wrapped("quota_class_set", closed(_QUOTAS)),
+        Microversion.QUOTA_CLASSES_LIKE_QUOTAS: wrapped("quota_class_set", closed(_QUOTAS_2_36)),
+        Microversion.USER_DATA_INSTEAD_OF_FILES: wrapped("quota_class_set", closed(_QUOTAS_2_57)),
     }
 )
-QUOTA_USER = VersionedSchema({(2, 1): tolerant(_OF_USER), (2, 75): closed(_OF_USER)})
-LIMITS = VersionedSchema({(2, 1): tolerant({"tenant_id": STRING}), (2, 75): closed({"tenant_id": STRING})})
+QUOTA_USER = VersionedSchema(
+    {Microversion.FIRST: tolerant(_OF_USER), Microversion.CONSISTENT_ANSWERS: closed(_OF_USER)}
+)
+LIMITS = VersionedSchema(
+    {
+        Microversion.FIRST: tolerant({"tenant_id": STRING}),
+        Microversion.CONSISTENT_ANSWERS: closed({"tenant_id": STRING}),
+    }
+)

@@ -1,12 +1,19 @@
-"""The microversions of the Compute API, and its version documents."""
+"""The range of microversions that the Compute API serves, and its version documents."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from moorage.http.version import VersionRange, text
+from moorage.compute_api.microversions import Microversion
+from moorage.core.microversions import text
+from moorage.http.version import VersionRange
 
-VERSIONS = VersionRange("compute", (2, 1), (2, 96), legacy_header="x-openstack-nova-api-version")
+VERSIONS = VersionRange(
+    "compute",
+    Microversion.lowest(),
+    Microversion.highest(),
+    legacy_header="x-openstack-nova-api-version",
+)
 
 _ENTRIES: tuple[dict[str, Any], ...] = (
     {

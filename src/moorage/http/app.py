@@ -11,6 +11,7 @@ import falcon
 import sqlalchemy as sa
 
 from moorage.core.log import REQUEST_ID
+from moorage.core.microversions import Version
 from moorage.core.nul import NUL
 from moorage.core.numbers import whole
 from moorage.http.call import Call
@@ -18,7 +19,7 @@ from moorage.http.errors import JSON, ErrorStyle, HttpError
 from moorage.http.policy import Authorizer
 from moorage.http.reply import Reply
 from moorage.http.route import Endpoint, Route
-from moorage.http.version import Version, VersionRange
+from moorage.http.version import VersionRange
 
 LOG = logging.getLogger(__name__)
 S = TypeVar("S")
@@ -83,7 +84,7 @@ class Application(Generic[S]):
     def _admit(self, endpoint: Endpoint[S], call: Call) -> None:
         if call.version < endpoint.since:
             raise HttpError(endpoint.before_that)
-        if endpoint.until is not None and call.version > endpoint.until:
+        if endpoint.dropped is not None and call.version >= endpoint.dropped:
             raise HttpError(404)
         if endpoint.reads_json:
             call.require_json()

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-Version = tuple[int, int]
+from moorage.core.microversions import Version
+
 JSON = "application/json"
 
 EXPLANATIONS = {

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from moorage.core.microversions import Version
 from moorage.http.call import Call
 from moorage.http.policy import Target
 from moorage.http.reply import Reply
 from moorage.http.schema import AnySchema
-from moorage.http.version import Version
 
 S = TypeVar("S")
 Handler = Callable[[S, Call], Reply]
@@ -35,8 +35,8 @@ class Endpoint(Generic[S]):
     since: Version = (0, 0)
     before_that: int = 404
     """The status below the version `since`."""
-    until: Version | None = None
-    """The last version that has it; 404 after that."""
+    dropped: Version | None = None
+    """The first version that no longer has it: 404."""
     body: AnySchema | None = None
     """What the body must look like; a route that has one takes JSON and nothing else."""
     query: AnySchema | None = None

@@ -10,10 +10,9 @@ import jsonschema_rs
 import msgspec
 
 from moorage.core import nul
+from moorage.core.microversions import Version
 from moorage.core.uuids import is_uuid_like
 from moorage.http.errors import HttpError, SchemaError
-
-Version = tuple[int, int]
 
 _LARGE = 64 * 1024
 """A refusal quotes what it refuses; of a body with more bytes it quotes a part, because that takes long."""

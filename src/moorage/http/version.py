@@ -8,14 +8,10 @@ from functools import lru_cache
 
 import microversion_parse
 
+from moorage.core.microversions import Version, text
 from moorage.http.errors import HttpError
 
 STANDARD_HEADER = "openstack-api-version"
-Version = tuple[int, int]
-
-
-def text(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
 
 
 @dataclass(frozen=True)

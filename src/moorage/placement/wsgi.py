@@ -18,14 +18,15 @@ from moorage.http import auth
 from moorage.http import options as http_options
 from moorage.http.app import Application
 from moorage.http.auth import Wsgi
+from moorage.http.concurrency import ConcurrencyLimit
 from moorage.http.entry import EntryMiddleware
 from moorage.http.policy import Authorizer
-from moorage.http.turns import Turns
 from moorage.placement import options
 from moorage.placement.api import policies, refusals
 from moorage.placement.api.routes import ROUTES
-from moorage.placement.api.versions import CACHING_SINCE, VERSIONS
+from moorage.placement.api.versions import VERSIONS
 from moorage.placement.errors import PlacementError
+from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
 
 OPTIONS = (log_options.OPTIONS, db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS)
@@ -45,14 +46,14 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
         Authorizer(conf, policies.rules(ROUTES)),
         style=refusals.STYLE,
         longest_body=conf.placement.max_request_body_size,
-        caching_since=CACHING_SINCE,
+        caching_since=Microversion.CACHING_HEADERS,
         translations={PlacementError: refusals.default_answer},
     )
     stack: Wsgi = auth.middleware(conf, _PUBLIC, refusals.STYLE)(api.wsgi)
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
-    return EntryMiddleware(Turns(stack, conf.placement.threads), "placement", service.healthy)
+    return EntryMiddleware(ConcurrencyLimit(stack, conf.placement.threads), "placement", service.healthy)
 
 
 def configuration() -> cfg.ConfigOpts:

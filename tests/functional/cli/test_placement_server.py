@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.processes import Service, free_port, start_service, wait_until
+from tests.support.processes import Command, Service, free_port, start_service, wait_until
 
 PROGRAMS = Path(sys.executable).parent
 ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
@@ -35,7 +35,7 @@ def service(config_file: Path) -> Service:
     manage = [str(PROGRAMS / "moorage-manage"), "--config-file", str(config_file), "db", "sync"]
     subprocess.run(manage, check=True)
     port = free_port()
-    command = [PROGRAMS / "moorage-placement", "--config-file", config_file, "--port", str(port)]
+    command: Command = [PROGRAMS / "moorage-placement", "--config-file", config_file, "--port", str(port)]
 
     def answers() -> bool:
         try:

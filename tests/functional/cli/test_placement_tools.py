@@ -8,18 +8,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests
 
-from tests.support.processes import free_port, start_service
+from tests.support.processes import Command, free_port, start_service
 
 MOORAGE = Path(sys.executable).parent / "moorage"
 EAST = "aaaaaaaa-aaaa-4aaa-8aaa-aaaaaaaaaaaa"
 WEST = "bbbbbbbb-bbbb-4bbb-8bbb-bbbbbbbbbbbb"
 
 
-def node(number: int, aggregate: str, traits: list[str]) -> dict[str, object]:
+def node(number: int, aggregate: str, traits: list[str]) -> dict[str, Any]:
     return {
         "uuid": f"00000000-0000-4000-8000-{number:012}",
         "name": f"node-{number}",
@@ -35,7 +36,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     directory = tmp_path_factory.mktemp("tools") / "data"
     port = free_port()
     ports = ["--placement-port", str(port), "--compute-port", str(free_port())]
-    command = [MOORAGE, "up", "--data", directory, *ports, "--hosts", "0"]
+    command: Command = [MOORAGE, "up", "--data", directory, *ports, "--hosts", "0"]
     with start_service(command, port, directory.parent / "up.log") as service:
         fleet = [node(1, EAST, ["HW_CPU_X86_AVX2"]), node(2, EAST, []), node(3, WEST, [])]
         login = ("admin", (directory / "password").read_text().strip())

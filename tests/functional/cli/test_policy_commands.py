@@ -86,7 +86,7 @@ CALLERS = {
     "system": Caller("root", None, ("admin", "member", "reader"), system_scope="all"),
     "domain": Caller("root", None, ("admin", "member", "reader"), domain_id="default"),
 }
-TARGETS = (
+TARGETS: tuple[dict[str, str], ...] = (
     {},
     {"project_id": "red", "user_id": "alice"},
     {"project_id": "red", "user_id": "anna"},

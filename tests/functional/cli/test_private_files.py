@@ -15,7 +15,7 @@ from moorage.agent.journal import Journal
 from moorage.core import private
 from moorage.db import engine, migrate
 from tests.support import moorage, profiles
-from tests.support.processes import free_port, start_service
+from tests.support.processes import Command, free_port, start_service
 
 MOORAGE = Path(sys.executable).parent / "moorage"
 UMASKS = (0o000, 0o022, 0o777)
@@ -38,7 +38,7 @@ def wrong(directory: Path) -> dict[str, str]:
 def up(data: Path, umask: int = 0o022) -> None:
     """Run it until it serves, and look while it does."""
     ports = [str(free_port()) for _ in range(2)]
-    command = [
+    command: Command = [
         *("sh", "-c", f'umask {umask:03o}; exec "$@"', "sh"),
         *(MOORAGE, "up", "--data", data, "--placement-port", ports[0], "--compute-port", ports[1]),
         *("--hosts", "1"),
@@ -68,7 +68,16 @@ def test_a_directory_that_others_use_too_stays_as_it_is(tmp_path: Path) -> None:
     (data / "notes").write_text("somebody's")
     (data / "notes").chmod(0o644)
     ports = [str(free_port()) for _ in range(2)]
-    command = [MOORAGE, "up", "--data", data, "--placement-port", ports[0], "--compute-port", ports[1]]
+    command: Command = [
+        MOORAGE,
+        "up",
+        "--data",
+        data,
+        "--placement-port",
+        ports[0],
+        "--compute-port",
+        ports[1],
+    ]
     with start_service(command, int(ports[0]), tmp_path / "up.log"):
         assert wrong(data) == {"": "0o755", "notes": "0o644"}
 

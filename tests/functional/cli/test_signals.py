@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,7 @@ from tests.support import moorage
 from tests.support.black_hole import black_hole
 from tests.support.moorage import PROGRAMS
 from tests.support.processes import (
+    Command,
     Service,
     free_port,
     is_alive,
@@ -57,6 +59,10 @@ def hung_up(service: Service) -> None:
     service.process.send_signal(signal.SIGHUP)
     time.sleep(1)
     assert service.process.poll() is None, service.log_tail()
+
+
+def says(log: Path, sentence: str) -> bool:
+    return sentence in log.read_text()
 
 
 def heeds_hangups(pid: int) -> bool:
@@ -97,7 +103,7 @@ def served(directory: Path, program: str, extra: Settings | None = None) -> Iter
     )
     moorage.sync_database(config)
     port = free_port()
-    command = [PROGRAMS / program, "--config-file", config, "--port", str(port)]
+    command: Command = [PROGRAMS / program, "--config-file", config, "--port", str(port)]
     with start_service(command, port, directory / "served.log", ready=lambda: healthy(port)) as service:
         yield service
 
@@ -228,9 +234,9 @@ def test_an_api_ends_while_it_waits_for_its_database(tmp_path: Path) -> None:
         )
         for program in ("moorage-placement", "moorage-conductor"):
             log = tmp_path / f"{program}.log"
-            command = [PROGRAMS / program, "--config-file", config]
+            command: Command = [PROGRAMS / program, "--config-file", config]
             with start_service(command, 0, log, ready=lambda: True) as service:
-                wait_until(lambda log=log: "can't be reached" in log.read_text(), "the wait", 60)
+                wait_until(partial(says, log, "can't be reached"), "the wait", 60)
                 hung_up(service)
                 assert ended(service) in (0, -signal.SIGTERM)
 
@@ -240,7 +246,7 @@ def alone(directory: Path, program: str, settings: Settings, said: str) -> Itera
     """A process that nobody connects to; it is there when it has said something."""
     config, log = directory / "alone.conf", directory / "alone.log"
     config.write_text(ini({"process": {"grace_seconds": str(GRACE)}, **settings}))
-    command = [PROGRAMS / program, "--config-file", config]
+    command: Command = [PROGRAMS / program, "--config-file", config]
     metrics = settings[program.removeprefix("moorage-")].get("metrics_port")
 
     def is_there() -> bool:
@@ -314,7 +320,7 @@ def test_an_agent_that_waits_for_placement_can_be_ended(tmp_path: Path) -> None:
         config, log = tmp_path / "agent.conf", tmp_path / "agent.log"
         settings = agent_settings(tmp_path, broker=1, placement=hole)
         config.write_text(ini({"process": {"grace_seconds": str(GRACE)}, **settings}))
-        command = [PROGRAMS / "moorage-agent", "--config-file", config]
+        command: Command = [PROGRAMS / "moorage-agent", "--config-file", config]
         with start_service(command, 0, log, ready=lambda: True) as service:
             hung_up(service)
             assert ended(service) in (0, -signal.SIGTERM)
@@ -322,10 +328,10 @@ def test_an_agent_that_waits_for_placement_can_be_ended(tmp_path: Path) -> None:
 
 STUBBORN = """
 import ctypes, logging, threading, time
-from moorage.cli.ending import Ending
+from moorage.cli.shutdown import Shutdown
 
 logging.basicConfig()
-ending = Ending(2)
+ending = Shutdown(2)
 ending.listen()
 threading.Thread(target=time.sleep, args=(600,), name="stubborn").start()
 print("ready", flush=True)

@@ -79,10 +79,14 @@ def _configured(directory: Path, group: str) -> Path:
 
 @pytest.fixture(params=["placement of up", "compute of up", "moorage-placement", "moorage-api"])
 def served(request: pytest.FixtureRequest) -> Served:
+    placement: Served
+    compute: Served
     if request.param == "moorage-placement":
-        return request.getfixturevalue("placement")
+        placement = request.getfixturevalue("placement")
+        return placement
     if request.param == "moorage-api":
-        return request.getfixturevalue("api")
+        compute = request.getfixturevalue("api")
+        return compute
     placement, compute = request.getfixturevalue("embedded")
     return placement if request.param.startswith("placement") else compute
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.processes import Service, free_port, start_service
+from tests.support.processes import Command, Service, free_port, start_service
 
 MOORAGE = Path(sys.executable).parent / "moorage"
 
@@ -19,7 +19,7 @@ MOORAGE = Path(sys.executable).parent / "moorage"
 def start(data: Path, *arguments: str) -> Service:
     port = free_port()
     ports = ["--placement-port", str(port), "--compute-port", str(free_port())]
-    command = [MOORAGE, "up", "--data", data, *ports, "--hosts", "0", *arguments]
+    command: Command = [MOORAGE, "up", "--data", data, *ports, "--hosts", "0", *arguments]
     return start_service(command, port, data.parent / "up.log")
 
 

@@ -262,7 +262,8 @@ def test_images_are_taken_note_of_since_2_81(admin: User) -> None:
     assert admin.post(path, {"cache": [image]}).status == 202
     assert admin.at("2.80").post(path, {"cache": [image]}).status == 404
     assert admin.post(path, {"cache": [image, image]}).fault == ("badRequest", "Duplicate images in request")
-    for bad in ({"cache": []}, {"cache": [{"id": "x"}]}, {}):
+    bodies: tuple[dict[str, Any], ...] = ({"cache": []}, {"cache": [{"id": "x"}]}, {})
+    for bad in bodies:
         assert admin.post(path, bad).status == 400
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -71,7 +72,7 @@ def test_one_that_could_take_for_ever_is_refused(
     cloud: Cloud, booted: User, soon: Soon, pattern: str, filtered: str
 ) -> None:
     for path in ("/servers", "/servers/detail"):
-        answer = soon(lambda path=path: cloud.admin.get(f"{path}?all_tenants=1&{filtered}={quote(pattern)}"))
+        answer = soon(partial(cloud.admin.get, f"{path}?all_tenants=1&{filtered}={quote(pattern)}"))
         assert answer.status == 400, answer.text[:200]
         assert "regex" in answer.fault[1]
 
@@ -98,7 +99,7 @@ def test_thousands_of_tags(booted: User, soon: Soon, name: str, count: int) -> N
 def test_thousands_of_values(cloud: Cloud, booted: User, soon: Soon, parameter: str) -> None:
     for value in ("uuid", "ACTIVE", "x"):
         query = "&".join(f"{parameter}={value}{'' if value == 'uuid' else number}" for number in range(3000))
-        answer = soon(lambda query=query: cloud.admin.at("2.70").get(f"/servers?{query}"))
+        answer = soon(partial(cloud.admin.at("2.70").get, f"/servers?{query}"))
         assert answer.status < 500, answer.text[:300]
 
 
@@ -178,7 +179,7 @@ def test_long_texts_are_refused_soon(cloud: Cloud, admin: User, soon: Soon, text
         ("/os-server-groups", {"server_group": {"name": text, "policy": "affinity"}}),
     ):
         for version in ("2.1", "2.90", "2.96"):
-            answer = soon(lambda path=path, body=body, version=version: admin.at(version).post(path, body))
+            answer = soon(partial(admin.at(version).post, path, body))
             assert answer.status in (400, 413), (path, answer.text[:200])
 
 

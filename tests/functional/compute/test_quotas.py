@@ -173,7 +173,12 @@ def test_a_class_returns_all_that_was_changed(database_url: str) -> None:
 
 
 def test_limits_of_networks_are_kept_though_nothing_here_goes_by_them(admin: User) -> None:
-    wanted = {"fixed_ips": 7, "floating_ips": 0, "security_groups": -1, "security_group_rules": 4}
+    wanted: dict[str, Any] = {
+        "fixed_ips": 7,
+        "floating_ips": 0,
+        "security_groups": -1,
+        "security_group_rules": 4,
+    }
     old = admin.at("2.35")
     changed = set_quotas(old, "wired", **wanted).json["quota_set"]
     assert {name: changed[name] for name in wanted} == wanted

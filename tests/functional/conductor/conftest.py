@@ -37,7 +37,7 @@ class Yard:
     """What a test does to the cloud, as a user and as an auditor."""
 
     def __init__(
-        self, url: str, directory: Path, hosts: int, client: PlacementClient | None = None, **options: object
+        self, url: str, directory: Path, hosts: int, client: PlacementClient | None = None, **options: Any
     ) -> None:
         engine_ = engine.connect(url)
         migrate.sync(engine_)
@@ -156,7 +156,7 @@ def database(database_url: str) -> Iterator[Database]:
 def yard(database_url: str, tmp_path: Path) -> Iterator[Callable[..., Yard]]:
     made: list[Yard] = []
 
-    def make(hosts: int = 2, **options: object) -> Yard:
+    def make(hosts: int = 2, **options: Any) -> Yard:
         made.append(Yard(database_url, tmp_path / "agents", hosts, **options))
         return made[-1]
 
@@ -172,7 +172,7 @@ Make = Callable[..., Harbour]
 def harbour(yard: Callable[..., Yard], tmp_path: Path) -> Make:
     """A cloud with room for moves."""
 
-    def make(hosts: int = 2, **options: object) -> Harbour:
+    def make(hosts: int = 2, **options: Any) -> Harbour:
         return Harbour(yard(hosts=hosts, **{"fake.vcpus": 8, **options}), tmp_path)
 
     return make

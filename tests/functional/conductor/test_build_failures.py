@@ -28,7 +28,7 @@ def host_of(server: Any) -> str:
 
 def test_a_host_that_failed_comes_last_until_a_build_goes_well_there(yard: Make) -> None:
     cloud = yard(hosts=2, **{"fake.vcpus": 64})
-    bad = {"metadata": {"fake:spawn": "fail"}, "host": "fake-1"}
+    bad: dict[str, Any] = {"metadata": {"fake:spawn": "fail"}, "host": "fake-1"}
     for _ in range(2):
         cloud.await_status(cloud.boot(**bad), "ERROR")
     assert failures(cloud) == {"fake-1": 2, "fake-2": 0}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -27,7 +28,7 @@ class Books:
 
     def server(self, node: str | None, *, deleted: bool = False, at_work: bool = False) -> str:
         uuid = uuids.generate()
-        row = {
+        row: dict[str, Any] = {
             "uuid": uuid,
             "project_id": "p",
             "user_id": "u",

@@ -45,7 +45,8 @@ class Quay(Harbour):
 
 @pytest.fixture
 def quay(sqlite_url: str, tmp_path: Path) -> Iterator[Quay]:
-    yard = Yard(sqlite_url, tmp_path / "agents", 3, **{"fake.vcpus": 8, "conductor.threads": 1})
+    options: dict[str, Any] = {"fake.vcpus": 8, "conductor.threads": 1}
+    yard = Yard(sqlite_url, tmp_path / "agents", 3, **options)
     yield Quay(yard, tmp_path)
     yard.stop()
 

@@ -24,7 +24,7 @@ class Deaths:
         self.died: set[tuple[int, str]] = set()
         keep = Runner._keep
 
-        def dying(conductor: Runner, lease: Lease, works: list[Work]) -> list[Work]:
+        def dying(conductor: Runner, lease: Lease, works: list[Work[Any]]) -> list[Work[Any]]:
             reached = {(work.operation.id, work.operation.step) for work in works}
             if reached - self.died:
                 self.died |= reached
@@ -41,7 +41,7 @@ class Deaths:
 
 @pytest.fixture
 def place(sqlite_url: str, tmp_path: Path) -> Iterator[Harbour]:
-    options: dict[str, object] = {
+    options: dict[str, Any] = {
         "fake.vcpus": 8,
         "conductor.threads": 1,
         "conductor.ask_again_seconds": 1,

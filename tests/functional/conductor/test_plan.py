@@ -38,12 +38,13 @@ def hosts_of(planned: Any) -> Counter[str]:
 @pytest.fixture(scope="module")
 def wide(module_database_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Yard]:
     """Four hosts, which examples make unequal and share."""
-    cloud = Yard(
-        module_database_url,
-        tmp_path_factory.mktemp("agents"),
-        4,
-        **{"fake.vcpus": 6, "quota.instances": -1, "quota.cores": -1, "quota.ram": -1},
-    )
+    options: dict[str, Any] = {
+        "fake.vcpus": 6,
+        "quota.instances": -1,
+        "quota.cores": -1,
+        "quota.ram": -1,
+    }
+    cloud = Yard(module_database_url, tmp_path_factory.mktemp("agents"), 4, **options)
     yield cloud
     cloud.stop()
 

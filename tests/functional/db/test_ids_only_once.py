@@ -199,8 +199,8 @@ def test_a_row_that_refers_to_nothing_stops_it_and_changes_nothing(database: Dat
     with database.write() as connection:
         fill(connection)
     line = database.engine.raw_connection()
-    line.execute("PRAGMA foreign_keys=OFF")  # type: ignore[attr-defined]
-    line.execute("DELETE FROM traits")  # type: ignore[attr-defined]
+    line.execute("PRAGMA foreign_keys=OFF")
+    line.execute("DELETE FROM traits")
     line.detach()
     line.close()
     before = contents(database), structure(database)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -19,11 +20,14 @@ def database(sqlite_url: str) -> Database:
     return Database(engine.connect(sqlite_url))
 
 
+def _insert(name: str, connection: sa.Connection) -> None:
+    connection.execute(sa.insert(chores).values(name=name, leased_until=utcnow()))
+
+
 def test_many_writers_all_come_to_their_turn(database: Database) -> None:
     def write(number: int) -> None:
         for turn in range(20):
-            row = sa.insert(chores).values(name=f"{number}-{turn}", leased_until=utcnow())
-            database.transact(lambda connection, row=row: connection.execute(row))
+            database.transact(partial(_insert, f"{number}-{turn}"))
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
     for thread in threads:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -168,14 +169,10 @@ class ChangingFleet:
 
     def switch_class(self, name: str) -> None:
         """It comes if there is none, else it goes."""
-        self._perhaps(
-            lambda connection: names.ensure_class(connection, name) or names.delete_class(connection, name)
-        )
+        self._perhaps(partial(_switch, names.ensure_class, names.delete_class, name))
 
     def switch_trait(self, name: str) -> None:
-        self._perhaps(
-            lambda connection: names.ensure_trait(connection, name) or names.delete_trait(connection, name)
-        )
+        self._perhaps(partial(_switch, names.ensure_trait, names.delete_trait, name))
 
     def rename_class(self, old: str, new: str) -> None:
         self._perhaps(lambda connection: names.rename_class(connection, old, new))
@@ -226,9 +223,19 @@ class ChangingFleet:
     def _change(self, uuid: str, work: Callable[[sa.Connection, providers.Provider], object]) -> None:
         self._perhaps(lambda connection: work(connection, providers.lock(connection, uuid)))
 
-    def _values(self, query: sa.Select[tuple[str]]) -> list[str]:
+    def _values(self, query: sa.Select[str]) -> list[str]:
         with self.database.read() as connection:
             return list(connection.execute(query).scalars())
+
+
+def _switch(
+    ensure: Callable[[sa.Connection, str], bool],
+    delete: Callable[[sa.Connection, str], None],
+    name: str,
+    connection: sa.Connection,
+) -> None:
+    if not ensure(connection, name):
+        delete(connection, name)
 
 
 def _empty(connection: sa.Connection) -> None:

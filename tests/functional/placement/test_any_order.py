@@ -50,8 +50,8 @@ def change(**drawn: st.SearchStrategy[Any]) -> Callable[[Rule], Rule]:
             for reader in sorted(seen_by):
                 self.fleet.compare(reader)
 
-        decorated: Rule = rule(seen_by=st.sets(one_reader), **drawn)(run)
-        return decorated
+        declare: Callable[..., Callable[[Rule], Rule]] = rule
+        return declare(seen_by=st.sets(one_reader), **drawn)(run)
 
     return decorate
 

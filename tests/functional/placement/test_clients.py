@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.placement.client.contract import (
+    ConsumerChangedError,
     ConsumerClaim,
     PlacementClient,
     PlacementRefusedError,
@@ -74,6 +75,30 @@ def test_a_consumer_is_not_claimed_twice_by_mistake(client: PlacementClient) -> 
     assert again.status == 409
     assert client.claim([claim(1, on=2, generation=1)]) == [None]
     assert client.allocations(server_uuid(1))[0].keys() == {node_uuid(2)}
+
+
+@pytest.mark.parametrize("seen", [None, 7])
+def test_who_saw_another_generation_is_told_so(client: PlacementClient, seen: int | None) -> None:
+    client.report([node(1)])
+    assert client.claim([claim(1, on=1)]) == [None]
+    (alone,) = client.claim([claim(1, on=1, vcpus=1, generation=seen)])
+    together = client.claim_together([claim(2, on=1), claim(1, on=1, vcpus=1, generation=seen)])
+    assert isinstance(alone, ConsumerChangedError)
+    assert isinstance(together, ConsumerChangedError)
+    assert alone.status == together.status == 409
+
+
+def test_who_saw_a_consumer_that_is_gone_is_told_so(client: PlacementClient) -> None:
+    client.report([node(1)])
+    (refusal,) = client.claim([claim(1, on=1, generation=1)])
+    assert isinstance(refusal, ConsumerChangedError)
+
+
+def test_a_node_without_room_is_no_change_of_the_consumer(client: PlacementClient) -> None:
+    client.report([node(1, vcpus=1)])
+    (refusal,) = client.claim([claim(1, on=1)])
+    assert isinstance(refusal, PlacementRefusedError)
+    assert not isinstance(refusal, ConsumerChangedError)
 
 
 def test_a_provider_that_is_gone_refuses_the_claim(client: PlacementClient) -> None:

@@ -10,7 +10,7 @@ from oslo_config import cfg
 
 from moorage.bus.options import OPTIONS
 from moorage.core import config, uuids
-from tests.support import rabbitmq
+from tests.support import debian, rabbitmq
 from tests.support.rabbitmq import RabbitMQ
 
 
@@ -18,7 +18,7 @@ from tests.support.rabbitmq import RabbitMQ
 def broker() -> Iterator[RabbitMQ]:
     try:
         server = rabbitmq.start()
-    except rabbitmq.Unavailable as error:
+    except debian.Unavailable as error:
         pytest.skip(str(error))
     with server:
         yield server

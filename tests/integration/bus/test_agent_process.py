@@ -16,7 +16,7 @@ from moorage.bus.contract import Heartbeat, Result, Task
 from moorage.bus.messaging import MessagingConductorSide
 from moorage.drivers.contract import ServerSpec
 from tests.support import moorage
-from tests.support.processes import Service, free_port, start_service, wait_until
+from tests.support.processes import Command, Service, free_port, start_service, wait_until
 from tests.support.rabbitmq import RabbitMQ
 
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
@@ -45,7 +45,13 @@ class Rig:
 
     def start(self) -> Service:
         before = len(self.heartbeats)
-        command = [moorage.PROGRAMS / "moorage-agent", "--config-file", self._config, "--host", "host-1"]
+        command: Command = [
+            moorage.PROGRAMS / "moorage-agent",
+            "--config-file",
+            self._config,
+            "--host",
+            "host-1",
+        ]
         return start_service(
             command, 0, self._directory / "agent.log", ready=lambda: len(self.heartbeats) > before
         )

@@ -10,7 +10,7 @@ import requests
 from oslo_config import cfg
 
 from tests.support import moorage
-from tests.support.processes import free_port, port_is_open, start_service
+from tests.support.processes import Command, free_port, port_is_open, start_service
 from tests.support.rabbitmq import RabbitMQ
 
 
@@ -32,7 +32,7 @@ def test_it_serves_metrics_and_starts_without_a_warning(
 ) -> None:
     port, log = free_port(), tmp_path / "conductor.log"
     config = configure(tmp_path, sqlite_url, broker.url, conf.bus.exchange, port)
-    command = [moorage.PROGRAMS / "moorage-conductor", "--config-file", config]
+    command: Command = [moorage.PROGRAMS / "moorage-conductor", "--config-file", config]
     with start_service(command, port, log, ready=lambda: port_is_open(port)) as conductor:
         told = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=10).text
         assert "moorage_conductor_fenced_total 0.0" in told

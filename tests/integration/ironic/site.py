@@ -158,7 +158,7 @@ def running(
     counts: Mapping[str, int] = NODES,
     shaped: Callable[[Nodes], MetalShape] = lambda metal: MetalShape(ironic_url=metal.url),
 ) -> Iterator[Site]:
-    """With so many nodes a group. Raises `rabbitmq.Unavailable` without a broker."""
+    """With so many nodes a group. Raises `debian.Unavailable` without a broker."""
     with rabbitmq.start() as broker, postgres.start() as database:
         metal_directory = directory / "ironic"
         metal_directory.mkdir()

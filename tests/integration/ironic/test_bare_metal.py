@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.ironic.site import FLAVOR, IMAGE, Site, running
 from tests.lab.client.openstack import openstack, order
-from tests.support import rabbitmq
+from tests.support import debian
 from tests.support.moorage import PROGRAMS
 from tests.support.processes import wait_until
 
@@ -23,7 +23,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     try:
         with running(tmp_path_factory.mktemp("metal")) as made:
             yield made
-    except rabbitmq.Unavailable as error:
+    except debian.Unavailable as error:
         pytest.skip(str(error))
 
 

@@ -47,7 +47,7 @@ def _make(programs: Path, state: Path) -> None:
         ["credential_setup", *owner],
         ["bootstrap", "--bootstrap-password", ADMIN_PASSWORD, "--bootstrap-region-id", REGION],
     ):
-        manage = [programs / "keystone-manage", "--config-file", state / "keystone.conf", *command]
+        manage = [str(programs / "keystone-manage"), "--config-file", str(state / "keystone.conf"), *command]
         subprocess.run(
             manage, check=True, capture_output=True, env={**os.environ, "PYTHONWARNINGS": "ignore"}
         )

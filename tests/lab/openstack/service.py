@@ -51,7 +51,7 @@ class OpenStack:
     def connect(self, person: Person, **options: Any) -> Connection:
         """Neutron may close a connection that was idle at the moment when it is used again: ask once more."""
         auth = person.auth(self.keystone.url)
-        again = {"network_connect_retries": 3}
+        again: dict[str, Any] = {"network_connect_retries": 3}
         return Connection(auth=auth, region_name=REGION, identity_api_version="3", **again, **options)
 
     def start_neutron_again(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,7 @@ def test_a_task_that_comes_again_while_it_is_done_is_done_once(stand: Stand) -> 
 
 
 @pytest.mark.parametrize("newer", [{"operation": 2}, {"attempt": 2}])
-def test_a_late_task_is_ignored(stand: Stand, newer: dict[str, int]) -> None:
+def test_a_late_task_is_ignored(stand: Stand, newer: dict[str, Any]) -> None:
     stand.do(stand.task("destroy", **newer))
     stand.wait_for(1)
     stand.do(stand.task("spawn"))

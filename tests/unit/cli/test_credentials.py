@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import stat
 from pathlib import Path
+from typing import Any
 
 import bcrypt
-import yaml
+from openstack.config import OpenStackConfig
 
 from moorage.cli import credentials
-from moorage.cli.credentials import Endpoints
+from moorage.cli.credentials import Credentials, Endpoints
 from moorage.http.auth import read_password_file
 
 ENDPOINTS = Endpoints(placement="http://127.0.0.1:8778", compute="http://127.0.0.1:8774")
@@ -35,9 +36,17 @@ def test_nobody_else_may_read_the_secrets(tmp_path: Path) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()} == {0o600}
 
 
+def as_read(directory: Path, login: Credentials | None) -> dict[str, Any]:
+    """The cloud in a `clouds.yaml`, as the official clients find it."""
+    path = directory / "clouds.yaml"
+    path.write_text(credentials.clouds_yaml(ENDPOINTS, login))
+    found = OpenStackConfig(config_files=[str(path)], load_envvars=False).cloud_config
+    return dict(found["clouds"]["moorage"])
+
+
 def test_clouds_yaml_says_how_to_log_in(tmp_path: Path) -> None:
     made = credentials.of_directory(tmp_path)
-    cloud = yaml.safe_load(credentials.clouds_yaml(ENDPOINTS, made))["clouds"]["moorage"]
+    cloud = as_read(tmp_path, made)
     assert cloud["auth_type"] == "http_basic"
     assert cloud["auth"] == {
         "endpoint": "http://127.0.0.1:8778",
@@ -46,13 +55,13 @@ def test_clouds_yaml_says_how_to_log_in(tmp_path: Path) -> None:
     }
 
 
-def test_clouds_yaml_names_both_services() -> None:
-    cloud = yaml.safe_load(credentials.clouds_yaml(ENDPOINTS, None))["clouds"]["moorage"]
+def test_clouds_yaml_names_both_services(tmp_path: Path) -> None:
+    cloud = as_read(tmp_path, None)
     assert cloud["auth"]["endpoint"] == ENDPOINTS.placement
     assert cloud["compute_endpoint_override"] == f"{ENDPOINTS.compute}/v2.1"
 
 
-def test_clouds_yaml_without_authentication_holds_no_secret() -> None:
-    cloud = yaml.safe_load(credentials.clouds_yaml(ENDPOINTS, None))["clouds"]["moorage"]
+def test_clouds_yaml_without_authentication_holds_no_secret(tmp_path: Path) -> None:
+    cloud = as_read(tmp_path, None)
     assert cloud["auth_type"] == "none"
     assert cloud["auth"] == {"endpoint": "http://127.0.0.1:8778"}

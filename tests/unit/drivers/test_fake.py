@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -261,10 +263,11 @@ def test_a_live_migration_is_aborted_or_hurried(driver: FakeDriver, hurry: bool)
 
 @pytest.mark.parametrize("step", ["rebuild", "hand_over", "take_over", "expect", "live_migrate"])
 def test_every_step_of_a_move_fails_on_demand(driver: FakeDriver, other: FakeDriver, step: str) -> None:
-    driver.spawn(spec(driver, **{step: "fail_here"}))
-    asked = spec(other, **{step: "fail_here"})
-    calls = {
-        "rebuild": lambda: driver.rebuild(spec(driver, **{step: "fail_here"})),
+    failing: dict[str, Any] = {step: "fail_here"}
+    driver.spawn(spec(driver, **failing))
+    asked = spec(other, **failing)
+    calls: dict[str, Callable[[], object]] = {
+        "rebuild": lambda: driver.rebuild(spec(driver, **failing)),
         "hand_over": lambda: driver.hand_over("server-1", ""),
         "take_over": lambda: other.take_over(asked, {"disk": "d"}),
         "expect": lambda: other.expect(asked),

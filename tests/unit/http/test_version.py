@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.core.microversions import Version
 from moorage.http.errors import HttpError
-from moorage.http.version import Version, VersionRange
+from moorage.http.version import VersionRange
 
 PLAIN = VersionRange("placement", (1, 0), (1, 39))
 WITH_LEGACY = VersionRange("compute", (2, 1), (2, 96), legacy_header="x-old")

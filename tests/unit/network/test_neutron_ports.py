@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from moorage.network import neutron_ports
-from moorage.network.atlas import Chart
 from moorage.network.contract import Binding, NetworkError, PortGroup, PortNeeds, PortRecord, PortRequest
+from moorage.network.network_cache import NetworkDescription
 
 ORDER = PortRequest("server-1", "red", "web", zone="west", hostname="Web-1")
-NAMING = Chart("net-1", "plain", (), names_ports=True, taggable=True)
-PLAIN = Chart("net-1", "plain", ())
+NAMING = NetworkDescription("net-1", "plain", (), names_ports=True, taggable=True)
+PLAIN = NetworkDescription("net-1", "plain", ())
 FREE: dict[str, Any] = {"id": "port-1", "dns_name": ""}
 
 
@@ -86,7 +86,10 @@ def test_what_a_segment_or_a_bridge_gave_goes_with_the_host() -> None:
 
 
 def test_both_forms_of_a_resource_request_are_understood() -> None:
-    wanted = {"resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 600}, "required": ["CUSTOM_PHYSNET_1"]}
+    wanted: dict[str, Any] = {
+        "resources": {"NET_BW_EGR_KILOBIT_PER_SEC": 600},
+        "required": ["CUSTOM_PHYSNET_1"],
+    }
     extended = {"request_groups": [{"id": "g1", **wanted}], "same_subtree": ["g1"]}
     needs = neutron_ports.resources({"id": "port-1", "resource_request": extended})
     assert needs == PortNeeds([PortGroup("g1", wanted["resources"], ["CUSTOM_PHYSNET_1"])], ["g1"])

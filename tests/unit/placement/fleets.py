@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -31,7 +31,7 @@ def inventory(total: int, used: int = 0, **more: Any) -> dict[str, Any]:
 
 def provider(
     number: int,
-    inventories: dict[str, int | dict[str, Any]] | None = None,
+    inventories: Mapping[str, int | dict[str, Any]] | None = None,
     traits: Sequence[str] = (),
     aggregates: Sequence[str] = (),
     parent: int | None = None,

@@ -75,7 +75,7 @@ class Oracle:
         if group.suffix:
             for record in self.records:
                 if self.serves_at(record, anchor) and self.satisfies(record, group):
-                    needs = list(group.resources.items()) or [(None, 0)]
+                    needs: list[tuple[str | None, int]] = [*group.resources.items()] or [(None, 0)]
                     yield tuple((group.suffix, name, amount, record) for name, amount in needs)
             return
         choices = [

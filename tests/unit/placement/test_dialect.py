@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.core.microversions import Version
 from moorage.placement.client.contract import MICROVERSION, AllocationRequest, Candidates, ProviderSummary
-from moorage.placement.client.dialect import OLDEST, Question, Version, missing
+from moorage.placement.client.dialect import OLDEST, Question, missing
 
 A, B = "aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002"
 QUERY = [

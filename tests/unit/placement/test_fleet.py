@@ -102,6 +102,7 @@ def test_every_change_of_a_provider_gives_it_a_new_stamp() -> None:
 def test_a_removed_providers_slot_is_used_again() -> None:
     fleet = fleet_of([provider(1, {"VCPU": 4}, ["CUSTOM_RED"], AGGREGATES), provider(2)])
     slot = fleet.slot_of_uuid(uuid(1))
+    assert slot is not None
     fleet.apply([], gone=[1, 99])
     assert fleet.slot_of_uuid(uuid(1)) is None
     assert fleet.slot_of_id(1) is None

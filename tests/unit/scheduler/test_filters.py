@@ -19,7 +19,7 @@ from moorage.scheduler.filters.service import ServiceFilter
 from moorage.scheduler.filters.tried import TriedFilter
 from moorage.scheduler.hints import with_neighbours
 from moorage.scheduler.hosts import HostState
-from moorage.scheduler.narrowing import By
+from moorage.scheduler.narrowing import NarrowedBy
 from moorage.scheduler.request import Request
 from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 from tests.unit.scheduler.clouds import host, request, uuid
@@ -110,7 +110,7 @@ def test_different_host() -> None:
 def test_hints_name_one_server_or_several() -> None:
     nodes = {uuid(11): uuid(1), uuid(12): uuid(2)}
     asked = with_neighbours(request(), {"same_host": uuid(11), "different_host": [uuid(12), uuid(13)]}, nodes)
-    assert asked.same_nodes == {uuid(1)}
+    assert asked.same_nodes == frozenset({uuid(1)})
     assert asked.different_nodes == {uuid(2)}
 
 
@@ -149,7 +149,7 @@ def test_every_reason_is_a_sentence(named: ReasonKind) -> None:
 
 def test_aggregates_are_looked_at_again_by_our_own_books() -> None:
     east, closed = frozenset({uuid(101), uuid(102)}), frozenset({uuid(103)})
-    asked = request().inside(east, By.ZONE, "east").outside(closed, By.OTHER_PROJECTS)
+    asked = request().inside(east, NarrowedBy.ZONE, "east").outside(closed, NarrowedBy.OTHER_PROJECTS)
     check = AggregatesFilter()
     assert not check.applies(request())
     assert kind(check, host(1, aggregates=frozenset({uuid(102), uuid(104)})), asked) is None

@@ -35,7 +35,7 @@ def option(number: int, state: dict[str, Any] | None = None, **free: int) -> Opt
 
 def given_by(weigher: Weigher, options: list[Option], asked: Request | None = None) -> list[float]:
     raw = [weigher.weigh(option, asked or request()) for option in options]
-    return shares(weigher, np.array(raw, float)).tolist()
+    return [float(share) for share in shares(weigher, np.array(raw, float))]
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ def given_by(weigher: Weigher, options: list[Option], asked: Request | None = No
     ],
 )
 def test_more_free_is_better_in_proportion_to_the_most(weigher: Weigher, name: str) -> None:
-    options = [option(1, **{name: 10}), option(2, **{name: 20}), option(3)]
+    little: dict[str, Any] = {name: 10}
+    more: dict[str, Any] = {name: 20}
+    options = [option(1, **little), option(2, **more), option(3)]
     assert given_by(weigher, options) == [0.5, 1.0, 0.0]
 
 

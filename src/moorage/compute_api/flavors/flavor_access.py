@@ -10,6 +10,7 @@ from moorage.compute.flavors import flavors
 from moorage.compute.flavors.flavors import Flavor, FlavorNotPrivate
 from moorage.compute_api.endpoint import RULE
 from moorage.compute_api.flavors.flavors import visible_to
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
@@ -42,7 +43,7 @@ def _act(connection: Connection, call: Call, action: str, project_id: str) -> di
     if action == "removeTenantAccess":
         flavors.disallow(connection, flavor, project_id)
     else:
-        if flavor.is_public and call.version >= (2, 7):
+        if flavor.is_public and call.version >= Microversion.PUBLIC_FLAVORS_WITHOUT_ACCESS_LIST:
             raise HttpError(409, "Can not add access to a public flavor.")
         flavors.allow(connection, flavor, project_id)
     return _body(connection, flavor)

@@ -6,13 +6,12 @@ from typing import Any
 
 from moorage.compute.flavors import extra_specs, flavors
 from moorage.compute_api.flavors.flavors import changing, visible_to
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
-from moorage.http.version import Version
 
-_CHECKED_SINCE: Version = (2, 86)
 _MAX_LENGTH = 255
 
 
@@ -67,6 +66,6 @@ def _checked(call: Call, asked: dict[str, Any]) -> dict[str, str]:
     for key, value in specs.items():
         if len(value) > _MAX_LENGTH:
             raise HttpError(400, f"extra_specs value has {len(value)} characters, more than {_MAX_LENGTH}.")
-        if call.version >= _CHECKED_SINCE:
+        if call.version >= Microversion.EXTRA_SPECS_CHECKED:
             extra_specs.check(key, value)
     return specs

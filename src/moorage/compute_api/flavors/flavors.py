@@ -11,6 +11,7 @@ from moorage.compute.flavors import flavors
 from moorage.compute.flavors.flavors import Flavor, FlavorQuery
 from moorage.compute_api import links
 from moorage.compute_api.endpoint import RULE, is_admin, own_project
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import MAX_INT, as_boolean
 from moorage.compute_api.service import ComputeService
 from moorage.core.numbers import bounded
@@ -156,7 +157,7 @@ def _answer(call: Call, flavor: Flavor) -> Reply:
 
 
 def _shows_specs(call: Call) -> bool:
-    return call.version >= (2, 61) and call.allows(SEES_SPECS, own_project(call))
+    return call.version >= Microversion.EXTRA_SPECS_IN_FLAVOR and call.allows(SEES_SPECS, own_project(call))
 
 
 def _brief(call: Call, flavor: Flavor) -> dict[str, Any]:
@@ -165,13 +166,13 @@ def _brief(call: Call, flavor: Flavor) -> dict[str, Any]:
         "name": flavor.name,
         "links": links.of(call, "flavors", flavor.flavorid),
     }
-    if call.version >= (2, 55):
+    if call.version >= Microversion.FLAVOR_DESCRIPTIONS:
         body["description"] = flavor.description
     return body
 
 
 def _full(call: Call, flavor: Flavor, with_specs: bool) -> dict[str, Any]:
-    no_swap = 0 if call.version >= (2, 75) else ""
+    no_swap = 0 if call.version >= Microversion.CONSISTENT_ANSWERS else ""
     body = {
         **_brief(call, flavor),
         "ram": flavor.ram,

@@ -10,14 +10,13 @@ from sqlalchemy.engine import Connection
 from moorage.compute.aggregates import aggregates
 from moorage.compute.aggregates.aggregates import Aggregate, AggregateNotFound
 from moorage.compute_api.endpoint import RULE
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
 from moorage.compute_api.times import plain
 from moorage.core.numbers import row_number
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
-
-UUID_SINCE = (2, 41)
 
 
 def index(service: ComputeService, call: Call) -> Reply:
@@ -145,4 +144,4 @@ def _body(call: Call, aggregate: Aggregate) -> dict[str, Any]:
         "deleted": False,
         "deleted_at": None,
     }
-    return {**body, "uuid": aggregate.uuid} if call.version >= UUID_SINCE else body
+    return {**body, "uuid": aggregate.uuid} if call.version >= Microversion.AGGREGATE_UUIDS else body

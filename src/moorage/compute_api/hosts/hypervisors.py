@@ -10,6 +10,7 @@ import msgspec
 from moorage.compute.hosts import hypervisors
 from moorage.compute.hosts.hypervisors import Hypervisor
 from moorage.compute_api import links
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.service import ComputeService
 from moorage.core.numbers import row_number
@@ -33,10 +34,10 @@ def detail(service: ComputeService, call: Call) -> Reply:
 
 def _list(service: ComputeService, call: Call, *, detailed: bool) -> Reply:
     query = call.checked_query()
-    by_query = call.version >= (2, 53)
+    by_query = call.version >= Microversion.HOSTS_BY_UUID
     pattern = query.get("hypervisor_hostname_pattern") if by_query else None
     with_servers = by_query and as_boolean(query.get("with_servers"))
-    pages = call.version >= (2, 33)
+    pages = call.version >= Microversion.PAGES_OF_HYPERVISORS
     page = links.page(call, service.settings.max_limit) if pages else links.PageRequest(None, None)
     if pattern is not None and ("limit" in query or page.marker):
         raise HttpError(
@@ -48,7 +49,7 @@ def _list(service: ComputeService, call: Call, *, detailed: bool) -> Reply:
             found = hypervisors.matching(connection, pattern)
         else:
             found = hypervisors.page(connection, _marker(call, page.marker), page.limit)
-        if detailed and call.version < (2, 88):
+        if detailed and call.version < Microversion.HYPERVISORS_WITHOUT_USAGE:
             found = hypervisors.with_usage(connection, found)
         if with_servers:
             found = hypervisors.with_servers(connection, found)
@@ -64,7 +65,7 @@ def _list(service: ComputeService, call: Call, *, detailed: bool) -> Reply:
 
 
 def _marker(call: Call, marker: str | None) -> str | int | None:
-    if marker is None or call.version >= (2, 53):
+    if marker is None or call.version >= Microversion.HOSTS_BY_UUID:
         return marker
     number = row_number(marker)
     if number is None:
@@ -75,7 +76,7 @@ def _marker(call: Call, marker: str | None) -> str | int | None:
 def show(service: ComputeService, call: Call) -> Reply:
     """Show a hypervisor."""
     query = call.checked_query()
-    with_servers = call.version >= (2, 53) and as_boolean(query.get("with_servers"))
+    with_servers = call.version >= Microversion.HOSTS_BY_UUID and as_boolean(query.get("with_servers"))
     with service.database.snapshot() as connection:
         found = hypervisors.with_usage(connection, [hypervisors.find(connection, _identity(call))])
         if with_servers:
@@ -124,7 +125,7 @@ def _sums(found: Sequence[Hypervisor]) -> dict[str, int]:
 
 def _identity(call: Call) -> str | int:
     given = call.params["hypervisor_id"]
-    if call.version >= (2, 53):
+    if call.version >= Microversion.HOSTS_BY_UUID:
         if not is_uuid_like(given):
             raise HttpError(400, f"Invalid uuid {given}")
         return given
@@ -135,7 +136,7 @@ def _identity(call: Call) -> str | int:
 
 
 def _id(call: Call, hypervisor: Hypervisor) -> str | int:
-    return hypervisor.uuid if call.version >= (2, 53) else hypervisor.id
+    return hypervisor.uuid if call.version >= Microversion.HOSTS_BY_UUID else hypervisor.id
 
 
 def _body(
@@ -150,7 +151,7 @@ def _body(
     }
     if detailed:
         body |= _details(call, hypervisor)
-    if with_servers and (hypervisor.hosted or call.version >= (2, 75)):
+    if with_servers and (hypervisor.hosted or call.version >= Microversion.CONSISTENT_ANSWERS):
         body["servers"] = [{"name": name, "uuid": uuid} for name, uuid in hypervisor.hosted]
     return body
 
@@ -162,15 +163,15 @@ def _details(call: Call, hypervisor: Hypervisor) -> dict[str, Any]:
         "hypervisor_version": hypervisor.fact("hypervisor_version"),
         "host_ip": hypervisor.fact("host_ip", None),
         "service": {
-            "id": service.uuid if call.version >= (2, 53) else service.id,
+            "id": service.uuid if call.version >= Microversion.HOSTS_BY_UUID else service.id,
             "host": hypervisor.host,
             "disabled_reason": service.disabled_reason,
         },
     }
-    if call.version >= (2, 88):
+    if call.version >= Microversion.HYPERVISORS_WITHOUT_USAGE:
         return {**body, "uptime": hypervisor.fact("uptime", None)}
     cpu_info = hypervisor.fact("cpu_info", {})
-    if call.version < (2, 28):
+    if call.version < Microversion.CPU_INFO_AS_OBJECT:
         cpu_info = msgspec.json.encode(cpu_info).decode()
     return {**body, **_amounts(hypervisor), "cpu_info": cpu_info}
 

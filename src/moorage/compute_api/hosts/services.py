@@ -12,6 +12,7 @@ from moorage.compute.aggregates.zones import Zones
 from moorage.compute.hosts import backlog, services, status_mirror
 from moorage.compute.hosts.backlog import BacklogKind
 from moorage.compute.hosts.services import Service
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.service import ComputeService
 from moorage.compute_api.times import plain
@@ -36,7 +37,7 @@ def index(service: ComputeService, call: Call) -> Reply:
 
 def update(service: ComputeService, call: Call) -> Reply:
     """Enable or disable a service, or say that it is down."""
-    if call.version >= (2, 53):
+    if call.version >= Microversion.HOSTS_BY_UUID:
         return _update(service, call)
     return _act(service, call)
 
@@ -111,7 +112,7 @@ def _action(action: str, asked: dict[str, Any], call: Call) -> tuple[dict[str, A
             raise HttpError(400, "Missing disabled reason field")
         reason = {"disabled_reason": asked["disabled_reason"]}
         return {"disabled": True, **reason}, {"status": "disabled", **reason}
-    if action == "force-down" and call.version >= (2, 11):
+    if action == "force-down" and call.version >= Microversion.SERVICES_FORCED_DOWN:
         if "forced_down" not in asked:
             raise HttpError(400, "Missing forced_down field")
         forced = {"forced_down": as_boolean(asked["forced_down"])}
@@ -162,7 +163,7 @@ def _remove_providers(service: ComputeService, node_uuids: list[str]) -> dict[st
 
 def _identity(call: Call) -> str | int:
     given = call.params["service_id"]
-    if call.version >= (2, 53):
+    if call.version >= Microversion.HOSTS_BY_UUID:
         if not is_uuid_like(given):
             raise HttpError(400, f"Invalid uuid {given}")
         return given
@@ -174,7 +175,7 @@ def _identity(call: Call) -> str | int:
 
 def _body(compute: ComputeService, call: Call, service: Service, zones: Zones) -> dict[str, Any]:
     body = {
-        "id": service.uuid if call.version >= (2, 53) else service.id,
+        "id": service.uuid if call.version >= Microversion.HOSTS_BY_UUID else service.id,
         "binary": service.binary,
         "host": service.host,
         "zone": zones.of(service),
@@ -183,4 +184,6 @@ def _body(compute: ComputeService, call: Call, service: Service, zones: Zones) -
         "updated_at": plain(service.seen_at or service.updated_at),
         "disabled_reason": service.disabled_reason,
     }
-    return {**body, "forced_down": service.forced_down} if call.version >= (2, 11) else body
+    if call.version >= Microversion.SERVICES_FORCED_DOWN:
+        body["forced_down"] = service.forced_down
+    return body

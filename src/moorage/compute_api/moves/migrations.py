@@ -8,6 +8,7 @@ from moorage.compute.moves import migrations as domain
 from moorage.compute.moves.migrations import Migration, MigrationQuery
 from moorage.compute_api import links, times
 from moorage.compute_api.endpoint import RULE, own_project
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.servers.server_filters import changes, page_bounds
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call, Query
@@ -17,7 +18,6 @@ Json = dict[str, Any]
 
 ALL_PROJECTS = f"{RULE}os-migrations:index:all_projects"
 HOSTS = f"{RULE}os-migrations:index:host"
-_PAGED_SINCE = (2, 59)
 _EQUAL = {
     "instance_uuid": "server_uuid",
     "status": "status",
@@ -56,9 +56,9 @@ def _listing(service: ComputeService, call: Call, query: Query) -> MigrationQuer
     if host is None and "source_compute" in query:
         equal["source_host"] = query.get("source_compute")
     kept = {column: value for column, value in equal.items() if value is not None}
-    if call.version < _PAGED_SINCE:
+    if call.version < Microversion.PAGES_OF_MIGRATIONS:
         return MigrationQuery(kept, host)
-    before = query.get("changes-before") if call.version >= (2, 66) else None
+    before = query.get("changes-before") if call.version >= Microversion.CHANGES_BEFORE else None
     since, until = changes(query.get("changes-since"), before)
     limit, marker = page_bounds(query, service.settings.max_limit)
     visible = None if call.allows(ALL_PROJECTS, own_project(call)) else call.caller.project_id
@@ -78,7 +78,7 @@ def _shown(call: Call, migration: Migration, *, with_hosts: bool) -> Json:
         "created_at": times.plain(migration.created_at),
         "updated_at": times.plain(migration.updated_at),
     }
-    if call.version >= (2, 23):
+    if call.version >= Microversion.SERVER_MIGRATIONS:
         shown["migration_type"] = migration.kind
         if migration.in_progress:
             collection = f"servers/{migration.server_uuid}/migrations"
@@ -101,8 +101,8 @@ def ends(migration: Migration, *, shown: bool) -> Json:
 def newer(call: Call, migration: Migration) -> Json:
     """What microversions added."""
     shown: Json = {}
-    if call.version >= _PAGED_SINCE:
+    if call.version >= Microversion.PAGES_OF_MIGRATIONS:
         shown["uuid"] = migration.uuid
-    if call.version >= (2, 80):
+    if call.version >= Microversion.OWNERS_OF_MIGRATIONS:
         shown |= {"user_id": migration.user_id, "project_id": migration.project_id}
     return shown

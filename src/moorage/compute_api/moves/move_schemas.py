@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.compute_api import schema_types as types
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import Json, closed, tolerant, wrapped
 from moorage.compute_api.servers.server_schemas import (
     CERTIFICATES,
@@ -47,13 +48,13 @@ def _rebuild(properties: Json) -> Json:
 
 REBUILD = VersionedSchema(
     {
-        (2, 1): _rebuild(_REBUILD_2_1),
-        (2, 19): _rebuild(_REBUILD_2_19),
-        (2, 54): _rebuild(_REBUILD_2_54),
-        (2, 57): _rebuild(_REBUILD_2_57),
-        (2, 63): _rebuild(_REBUILD_2_63),
-        (2, 90): _rebuild(_REBUILD_2_90),
-        (2, 94): _rebuild(_REBUILD_2_94),
+        Microversion.FIRST: _rebuild(_REBUILD_2_1),
+        Microversion.SERVER_DESCRIPTIONS: _rebuild(_REBUILD_2_19),
+        Microversion.KEY_AT_REBUILD: _rebuild(_REBUILD_2_54),
+        Microversion.USER_DATA_INSTEAD_OF_FILES: _rebuild(_REBUILD_2_57),
+        Microversion.TRUSTED_IMAGE_CERTIFICATES: _rebuild(_REBUILD_2_63),
+        Microversion.HOSTNAMES: _rebuild(_REBUILD_2_90),
+        Microversion.QUALIFIED_HOSTNAMES: _rebuild(_REBUILD_2_94),
     }
 )
 
@@ -72,8 +73,10 @@ CONFIRM_RESIZE = Schema(wrapped("confirmResize", {}))
 REVERT_RESIZE = Schema(wrapped("revertResize", {}))
 MIGRATE = VersionedSchema(
     {
-        (2, 1): wrapped("migrate", {}),
-        (2, 56): wrapped("migrate", {**closed({"host": _HOST_OR_NULL}), "type": ["object", "null"]}),
+        Microversion.FIRST: wrapped("migrate", {}),
+        Microversion.MIGRATION_TO_NAMED_HOST: wrapped(
+            "migrate", {**closed({"host": _HOST_OR_NULL}), "type": ["object", "null"]}
+        ),
     }
 )
 
@@ -96,10 +99,12 @@ def _live(properties: Json, *required: str) -> Json:
 
 MIGRATE_LIVE = VersionedSchema(
     {
-        (2, 1): _live(_LIVE_2_1, "block_migration", "disk_over_commit", "host"),
-        (2, 25): _live(_LIVE_2_25, "block_migration", "host"),
-        (2, 30): _live({**_LIVE_2_25, "force": types.BOOLEAN}, "block_migration", "host"),
-        (2, 68): _live(_LIVE_2_25, "block_migration", "host"),
+        Microversion.FIRST: _live(_LIVE_2_1, "block_migration", "disk_over_commit", "host"),
+        Microversion.BLOCK_MIGRATION_CHOSEN: _live(_LIVE_2_25, "block_migration", "host"),
+        Microversion.LIVE_MIGRATION_TO_CHECKED_HOST: _live(
+            {**_LIVE_2_25, "force": types.BOOLEAN}, "block_migration", "host"
+        ),
+        Microversion.NO_FORCED_MOVES: _live(_LIVE_2_25, "block_migration", "host"),
     }
 )
 FORCE_COMPLETE = Schema(wrapped("force_complete", {"type": "null"}))
@@ -109,12 +114,14 @@ FORCE_COMPLETE = Schema(wrapped("force_complete", {"type": "null"}))
 _EVACUATE_2_14: Json = {"host": types.HOST, "adminPass": types.STRING}
 EVACUATE = VersionedSchema(
     {
-        (2, 1): wrapped(
+        Microversion.FIRST: wrapped(
             "evacuate", closed({**_EVACUATE_2_14, "onSharedStorage": types.BOOLEAN}, ("onSharedStorage",))
         ),
-        (2, 14): wrapped("evacuate", closed(_EVACUATE_2_14)),
-        (2, 29): wrapped("evacuate", closed({**_EVACUATE_2_14, "force": types.BOOLEAN})),
-        (2, 68): wrapped("evacuate", closed(_EVACUATE_2_14)),
+        Microversion.SIMPLER_EVACUATION: wrapped("evacuate", closed(_EVACUATE_2_14)),
+        Microversion.EVACUATION_TO_CHECKED_HOST: wrapped(
+            "evacuate", closed({**_EVACUATE_2_14, "force": types.BOOLEAN})
+        ),
+        Microversion.NO_FORCED_MOVES: wrapped("evacuate", closed(_EVACUATE_2_14)),
     }
 )
 
@@ -127,9 +134,11 @@ _LIST_2_59: Json = {**_LIST_2_1, **types.PAGE, "changes-since": types.STRING}
 _LIST_2_66: Json = {**_LIST_2_59, "changes-before": types.STRING}
 LIST_MIGRATIONS = VersionedSchema(
     {
-        (2, 1): tolerant(_LIST_2_1),
-        (2, 59): closed(_LIST_2_59),
-        (2, 66): closed(_LIST_2_66),
-        (2, 80): closed({**_LIST_2_66, "user_id": types.STRING, "project_id": types.STRING}),
+        Microversion.FIRST: tolerant(_LIST_2_1),
+        Microversion.PAGES_OF_MIGRATIONS: closed(_LIST_2_59),
+        Microversion.CHANGES_BEFORE: closed(_LIST_2_66),
+        Microversion.OWNERS_OF_MIGRATIONS: closed(
+            {**_LIST_2_66, "user_id": types.STRING, "project_id": types.STRING}
+        ),
     }
 )

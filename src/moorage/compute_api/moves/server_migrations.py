@@ -10,10 +10,11 @@ from sqlalchemy.engine import Connection
 from moorage.compute.errors import NotFoundError
 from moorage.compute.moves import live_migrations, migrations
 from moorage.compute.moves.migrations import Migration, MigrationType
-from moorage.compute.moves.moves import Ask
+from moorage.compute.moves.moves import ActionContext
 from moorage.compute.servers import lifecycle
 from moorage.compute_api import times
 from moorage.compute_api.endpoint import RULE, is_admin, owner_of
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves.migrations import ends, newer
 from moorage.compute_api.servers.servers import find, lock, origin_of
 from moorage.compute_api.service import ComputeService
@@ -59,7 +60,7 @@ def act(service: ComputeService, call: Call) -> Reply:
 
 def delete(service: ComputeService, call: Call) -> Reply:
     """Abort a live migration."""
-    queued = call.version >= (2, 65)
+    queued = call.version >= Microversion.QUEUED_LIVE_MIGRATION_ABORTED
     return _change(service, call, lambda ask: live_migrations.abort(ask, _identity(call), queued=queued))
 
 
@@ -67,11 +68,11 @@ def _identity(call: Call) -> str:
     return call.params["migration_id"]
 
 
-def _change(service: ComputeService, call: Call, change: Callable[[Ask], None]) -> Reply:
+def _change(service: ComputeService, call: Call, change: Callable[[ActionContext], None]) -> Reply:
     def work(connection: Connection) -> None:
         server = lock(connection, call)
         lifecycle.require_unlocked(server, as_admin=is_admin(call))
-        change(Ask(connection, server, origin_of(call), service.settings.service_down_time))
+        change(ActionContext(connection, server, origin_of(call), service.settings.service_down_time))
 
     service.database.transact(work)
     service.wake()

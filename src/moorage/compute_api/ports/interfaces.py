@@ -13,6 +13,7 @@ from moorage.compute.ports.interfaces import AttachmentOutcome
 from moorage.compute.servers import lifecycle
 from moorage.compute.servers.server import Server
 from moorage.compute_api.endpoint import is_admin
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.ports.server_networks import AT_ATTACH, told
 from moorage.compute_api.schema_types import Json, closed
 from moorage.compute_api.servers.server_schemas import ADDRESS, DEVICE_TAG, UUID, UUID_OR_NULL
@@ -22,10 +23,16 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
 from moorage.http.schema import VersionedSchema
-from moorage.network.contract import Agreed, Asker, Interface, NetworkError, NetworkFault, Networks
+from moorage.network.contract import (
+    AgreedNetworks,
+    Interface,
+    NetworkError,
+    NetworkFault,
+    Networks,
+    Requester,
+)
 
 _LOOK_SECONDS = 0.05
-_TAG_SINCE = (2, 70)
 
 
 # ---------------------------------------------------------------- what may be sent
@@ -42,7 +49,9 @@ def _attachment(**more: Json) -> Json:
     return closed({"interfaceAttachment": wanted})
 
 
-CREATE = VersionedSchema({(2, 1): _attachment(), (2, 49): _attachment(tag=DEVICE_TAG)})
+CREATE = VersionedSchema(
+    {Microversion.FIRST: _attachment(), Microversion.TAG_WHEN_ATTACHING: _attachment(tag=DEVICE_TAG)}
+)
 
 
 # ---------------------------------------------------------------- to see them
@@ -83,7 +92,7 @@ def _shown(call: Call, interface: Interface) -> dict[str, Any]:
             {"subnet_id": subnet_id, "ip_address": address} for subnet_id, address in interface.addresses
         ],
     }
-    return {**shown, "tag": interface.tag} if call.version >= _TAG_SINCE else shown
+    return {**shown, "tag": interface.tag} if call.version >= Microversion.ATTACHMENT_TAGS_SHOWN else shown
 
 
 # ---------------------------------------------------------------- one more
@@ -127,10 +136,10 @@ def _require_ready(call: Call, server: Server, action: str) -> None:
     interfaces.require_ready(server, action)
 
 
-def _agree(service: ComputeService, call: Call, server: Server, networks: Networks) -> Agreed:
+def _agree(service: ComputeService, call: Call, server: Server, networks: Networks) -> AgreedNetworks:
     """With the caller's token, for the server's project."""
     have = interfaces.holding_of(server).ports
-    asker = Asker(server.project_id, call.caller.token)
+    asker = Requester(server.project_id, call.caller.token)
     with told(AT_ATTACH):
         return service.network.agree(asker, networks, [], 1, have)
 

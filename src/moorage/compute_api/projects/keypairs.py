@@ -10,6 +10,7 @@ from moorage.compute.keypairs import keypairs, keys
 from moorage.compute.keypairs.keypairs import Keypair
 from moorage.compute.quotas import quotas
 from moorage.compute_api import links
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
 from moorage.compute_api.times import plain
 from moorage.http.call import Call
@@ -21,7 +22,7 @@ OWNER = "rule:context_is_admin or user_id:%(user_id)s"
 
 def _user(call: Call) -> str:
     """Whose keys: the caller's, or from 2.10 on those of a user that the query names."""
-    named = call.query.get("user_id") if call.version >= (2, 10) else None
+    named = call.query.get("user_id") if call.version >= Microversion.KEYPAIRS_OF_OTHER_USERS else None
     return named or call.caller.user_id or ""
 
 
@@ -33,7 +34,7 @@ def owner(call: Call) -> Target:
 def index(service: ComputeService, call: Call) -> Reply:
     """List a user's key pairs."""
     call.checked_query()
-    pages = call.version >= (2, 35)
+    pages = call.version >= Microversion.PAGES_OF_KEYPAIRS
     page = links.page(call, service.settings.max_limit) if pages else links.PageRequest(None, None)
     with service.database.read() as connection:
         found = keypairs.listed(connection, _user(call), page.marker, page.limit)
@@ -87,7 +88,7 @@ def create(service: ComputeService, call: Call) -> Reply:
     body = {**_brief(call, keypair), "user_id": keypair.user_id}
     if made is not None:
         body["private_key"] = made.private_key
-    return Reply(201 if call.version >= (2, 2) else 200, {"keypair": body})
+    return Reply(201 if call.version >= Microversion.KEYPAIR_TYPES else 200, {"keypair": body})
 
 
 def delete(service: ComputeService, call: Call) -> Reply:
@@ -96,7 +97,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
     service.database.transact(
         lambda connection: keypairs.delete(connection, _user(call), call.params["name"])
     )
-    return empty(204 if call.version >= (2, 2) else 202)
+    return empty(204 if call.version >= Microversion.KEYPAIR_TYPES else 202)
 
 
 def _brief(call: Call, keypair: Keypair) -> dict[str, Any]:
@@ -105,4 +106,4 @@ def _brief(call: Call, keypair: Keypair) -> dict[str, Any]:
         "public_key": keypair.public_key,
         "fingerprint": keypair.fingerprint,
     }
-    return {**body, "type": keypair.type} if call.version >= (2, 2) else body
+    return {**body, "type": keypair.type} if call.version >= Microversion.KEYPAIR_TYPES else body

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from moorage.compute.quotas import quotas
 from moorage.compute_api.endpoint import RULE
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.projects.quota_sets import limits_shown, used_by
 from moorage.compute_api.service import ComputeService
+from moorage.core.microversions import Version
 from moorage.http.call import Call
 from moorage.http.reply import Reply
-from moorage.http.version import Version
 
 OTHER_PROJECT = f"{RULE}limits:other_project"
 
@@ -18,14 +19,14 @@ _SHOWN: tuple[tuple[str, str, Version | None], ...] = (
     ("maxTotalRAMSize", "ram", None),
     ("maxTotalKeypairs", "key_pairs", None),
     ("maxServerMeta", "metadata_items", None),
-    ("maxImageMeta", "metadata_items", (2, 39)),
+    ("maxImageMeta", "metadata_items", Microversion.NO_IMAGE_METADATA),
     ("maxServerGroups", "server_groups", None),
     ("maxServerGroupMembers", "server_group_members", None),
-    ("maxTotalFloatingIps", "floating_ips", (2, 36)),
-    ("maxSecurityGroups", "security_groups", (2, 36)),
-    ("maxSecurityGroupRules", "security_group_rules", (2, 36)),
-    ("maxPersonality", "injected_files", (2, 57)),
-    ("maxPersonalitySize", "injected_file_content_bytes", (2, 57)),
+    ("maxTotalFloatingIps", "floating_ips", Microversion.NO_PROXIES),
+    ("maxSecurityGroups", "security_groups", Microversion.NO_PROXIES),
+    ("maxSecurityGroupRules", "security_group_rules", Microversion.NO_PROXIES),
+    ("maxPersonality", "injected_files", Microversion.USER_DATA_INSTEAD_OF_FILES),
+    ("maxPersonalitySize", "injected_file_content_bytes", Microversion.USER_DATA_INSTEAD_OF_FILES),
 )
 """The API's name, the quota, and the version that no longer shows it."""
 
@@ -34,8 +35,8 @@ _USED: tuple[tuple[str, str, Version | None], ...] = (
     ("totalCoresUsed", "cores", None),
     ("totalRAMUsed", "ram", None),
     ("totalServerGroupsUsed", "server_groups", None),
-    ("totalFloatingIpsUsed", "floating_ips", (2, 36)),
-    ("totalSecurityGroupsUsed", "security_groups", (2, 36)),
+    ("totalFloatingIpsUsed", "floating_ips", Microversion.NO_PROXIES),
+    ("totalSecurityGroupsUsed", "security_groups", Microversion.NO_PROXIES),
 )
 
 

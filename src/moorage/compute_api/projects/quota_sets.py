@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 from moorage.compute.quotas import quotas, usage
 from moorage.compute.quotas.quotas import UNLIMITED
 from moorage.compute.servers import server_groups
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import MAX_INT, as_boolean
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
@@ -160,17 +161,17 @@ def _answer(call: Call, limits: Mapping[str, int], project_id: str | None = None
 
 def _visible(call: Call, limits: Mapping[str, int]) -> dict[str, int]:
     hidden: tuple[str, ...] = ()
-    if call.version >= (2, 57):
+    if call.version >= Microversion.USER_DATA_INSTEAD_OF_FILES:
         hidden = (*_NETWORK, *_FILES)
-    elif call.version >= (2, 36):
+    elif call.version >= Microversion.NO_PROXIES:
         hidden = _NETWORK
     return {name: bound for name, bound in limits.items() if name not in hidden}
 
 
 def _class_visible(call: Call, limits: Mapping[str, int]) -> dict[str, int]:
     hidden: tuple[str, ...] = _GROUPS
-    if call.version >= (2, 57):
+    if call.version >= Microversion.USER_DATA_INSTEAD_OF_FILES:
         hidden = (*_NETWORK, *_FILES)
-    elif call.version >= (2, 50):
+    elif call.version >= Microversion.QUOTA_CLASSES_LIKE_QUOTAS:
         hidden = _NETWORK
     return {name: bound for name, bound in limits_shown(limits).items() if name not in hidden}

@@ -10,6 +10,7 @@ from moorage.compute.quotas import quotas
 from moorage.compute.servers import server_groups
 from moorage.compute.servers.server_groups import ANTI_AFFINITY, ServerGroup
 from moorage.compute_api.endpoint import RULE, is_admin, own_project, owner_of
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
 from moorage.core.numbers import bounded
 from moorage.http.call import Call
@@ -45,7 +46,7 @@ def show(service: ComputeService, call: Call) -> Reply:
 def create(service: ComputeService, call: Call) -> Reply:
     """Create a server group."""
     asked = call.json()["server_group"]
-    policy = asked["policy"] if call.version >= (2, 64) else asked["policies"][0]
+    policy = asked["policy"] if call.version >= Microversion.RULES_OF_SERVER_GROUPS else asked["policies"][0]
     rules = {name: int(value) for name, value in asked.get("rules", {}).items()}
     if rules and policy != ANTI_AFFINITY:
         raise HttpError(400, "Only anti-affinity policy supports rules.")
@@ -86,10 +87,10 @@ def _find(connection: Connection, call: Call) -> ServerGroup:
 
 def _body(call: Call, group: ServerGroup) -> dict[str, Any]:
     body: dict[str, Any] = {"id": group.uuid, "name": group.name, "members": group.members}
-    if call.version >= (2, 64):
+    if call.version >= Microversion.RULES_OF_SERVER_GROUPS:
         body |= {"policy": group.policy, "rules": group.rules}
     else:
         body |= {"policies": [group.policy], "metadata": {}}
-    if call.version >= (2, 13):
+    if call.version >= Microversion.OWNERS_OF_SERVER_GROUPS:
         body |= {"project_id": group.project_id, "user_id": group.user_id}
     return body

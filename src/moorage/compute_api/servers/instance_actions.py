@@ -10,6 +10,7 @@ from moorage.compute.servers.actions import Action
 from moorage.compute.servers.server import Server
 from moorage.compute_api import links, times
 from moorage.compute_api.endpoint import RULE, owner_of
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.servers.server_filters import changes, page_bounds
 from moorage.compute_api.servers.server_views import host_id
 from moorage.compute_api.servers.servers import find
@@ -21,8 +22,6 @@ Json = dict[str, Any]
 
 EVENTS = f"{RULE}os-instance-actions:events"
 DETAILS = f"{RULE}os-instance-actions:events:details"
-_PAGED_SINCE = (2, 58)
-_DELETED_SINCE = (2, 21)
 
 
 def index(service: ComputeService, call: Call) -> Reply:
@@ -30,12 +29,12 @@ def index(service: ComputeService, call: Call) -> Reply:
     query = call.checked_query()
     bounds: Json = {}
     limit = 0
-    if call.version >= _PAGED_SINCE:
+    if call.version >= Microversion.PAGES_OF_ACTIONS:
         since, before = changes(query.get("changes-since"), query.get("changes-before"))
         limit, marker = page_bounds(query, service.settings.max_limit)
         bounds = {"since": since, "before": before, "limit": limit, "marker": marker}
     with service.database.read() as connection:
-        server = find(connection, call, deleted=call.version >= _DELETED_SINCE)
+        server = find(connection, call, deleted=call.version >= Microversion.ACTIONS_OF_DELETED_SERVERS)
         found = actions.of_server(connection, server.id, **bounds)
     body: Json = {"instanceActions": [_shown(call, server, action) for action in found]}
     path = f"servers/{server.uuid}/os-instance-actions"
@@ -48,11 +47,11 @@ def index(service: ComputeService, call: Call) -> Reply:
 def show(service: ComputeService, call: Call) -> Reply:
     """Show an action on a server, with its steps."""
     with service.database.read() as connection:
-        server = find(connection, call, deleted=call.version >= _DELETED_SINCE)
+        server = find(connection, call, deleted=call.version >= Microversion.ACTIONS_OF_DELETED_SERVERS)
         action = actions.find(connection, server.id, call.params["request_id"])
     shown = _shown(call, server, action)
     sees_all = call.allows(EVENTS, owner_of(server))
-    if sees_all or call.version >= (2, 51):
+    if sees_all or call.version >= Microversion.MORE_EVENTS:
         shown["events"] = [_event(call, server, action, event, sees_all=sees_all) for event in action.events]
     return Reply(body={"instanceAction": shown})
 
@@ -67,7 +66,7 @@ def _shown(call: Call, server: Server, action: Action) -> Json:
         "start_time": times.plain(action.started_at),
         "message": action.message,
     }
-    if call.version >= _PAGED_SINCE:
+    if call.version >= Microversion.PAGES_OF_ACTIONS:
         shown["updated_at"] = times.plain(action.updated_at)
     return shown
 
@@ -81,11 +80,11 @@ def _event(call: Call, server: Server, action: Action, event: Json, *, sees_all:
     }
     if sees_all:
         shown["traceback"] = None
-    if call.version >= (2, 62):
+    if call.version >= Microversion.HOSTS_OF_EVENTS:
         if sees_all:
             shown["host"] = event.get("host")
         shown["hostId"] = host_id(event.get("host"), action.project_id)
-    if call.version >= (2, 84) and call.allows(DETAILS, owner_of(server)):
+    if call.version >= Microversion.DETAILS_OF_EVENTS and call.allows(DETAILS, owner_of(server)):
         shown["details"] = event.get("details")
     return shown
 

@@ -11,9 +11,10 @@ from moorage.compute.quotas import quotas
 from moorage.compute.servers import labels, rebuilds, servers
 from moorage.compute.servers.rebuilds import RebuildRequest
 from moorage.compute_api.endpoint import RULE, owner_of
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves.move_actions import ask_of
 from moorage.compute_api.servers import server_body
-from moorage.compute_api.servers.asked import Asked
+from moorage.compute_api.servers.action_request import ActionRequest
 from moorage.compute_api.servers.passwords import password
 from moorage.compute_api.servers.server_views import EXTENDED_USER_DATA, ServerView
 from moorage.compute_api.servers.servers import find
@@ -44,7 +45,7 @@ def look_up(service: ComputeService, call: Call, argument: Any) -> Image:
         raise UnavailableError("The image service does not answer. Try again later.") from error
 
 
-def rebuild(asked: Asked) -> Reply:
+def rebuild(asked: ActionRequest) -> Reply:
     given = asked.argument
     if "trusted_image_certificates" in given:
         asked.call.authorize(TRUSTED_CERTS, owner_of(asked.server))
@@ -65,7 +66,7 @@ def _columns(given: dict[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _request(asked: Asked, given: dict[str, Any]) -> dict[str, Any]:
+def _request(asked: ActionRequest, given: dict[str, Any]) -> dict[str, Any]:
     request: dict[str, Any] = {}
     if "OS-DCF:diskConfig" in given:
         request["disk_config"] = given["OS-DCF:diskConfig"]
@@ -76,7 +77,7 @@ def _request(asked: Asked, given: dict[str, Any]) -> dict[str, Any]:
     return request
 
 
-def _public_key(asked: Asked, name: str | None) -> str | None:
+def _public_key(asked: ActionRequest, name: str | None) -> str | None:
     if name is None:
         return None
     try:
@@ -85,18 +86,20 @@ def _public_key(asked: Asked, name: str | None) -> str | None:
         raise ComputeError("Invalid key_name provided.") from error
 
 
-def _answer(asked: Asked) -> Reply:
+def _answer(asked: ActionRequest) -> Reply:
     call, connection = asked.call, asked.connection
     server = servers.find(connection, asked.server.uuid)
     view = ServerView(call)
     down_time = asked.service.settings.service_down_time
     statuses = host_status.of_hosts(connection, [server.host], down_time)
-    groups = servers.groups_of(connection, server.id) if call.version >= (2, 71) else None
+    groups = (
+        servers.groups_of(connection, server.id) if call.version >= Microversion.GROUPS_IN_SERVER else None
+    )
     shown = view.updated(server, statuses, groups)
     shown["adminPass"] = asked.argument.get("adminPass") or password()
-    if call.version >= (2, 54):
+    if call.version >= Microversion.KEY_AT_REBUILD:
         shown["key_name"] = server.key_name
     shown.pop(EXTENDED_USER_DATA, None)  # a rebuild has one of its own
-    if call.version >= (2, 57):
+    if call.version >= Microversion.USER_DATA_INSTEAD_OF_FILES:
         shown["user_data"] = server.user_data
     return Reply(202, {"server": shown}, headers={"location": shown["links"][0]["href"]})

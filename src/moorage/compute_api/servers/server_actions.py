@@ -13,24 +13,25 @@ from moorage.compute.ports import interfaces
 from moorage.compute.servers import lifecycle
 from moorage.compute.servers.states import VmState
 from moorage.compute_api.endpoint import ADMIN, MANAGER, MEMBER, RULE, is_admin, owner_of
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import move_actions, move_schemas
 from moorage.compute_api.servers import rebuild_action
 from moorage.compute_api.servers import server_schemas as schemas
-from moorage.compute_api.servers.asked import Asked
+from moorage.compute_api.servers.action_request import ActionRequest
 from moorage.compute_api.servers.servers import find, lock, origin_of
 from moorage.compute_api.service import ComputeService
+from moorage.core.microversions import Version
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
 from moorage.http.schema import AnySchema
-from moorage.http.version import Version
 
 UNLOCK_OVERRIDE = f"{RULE}os-lock-server:unlock:unlock_override"
 
 
 @dataclass(frozen=True)
 class ActionRoute:
-    run: Callable[[Asked], Reply | None]
+    run: Callable[[ActionRequest], Reply | None]
     """Answers with 202 and nothing more, if it does not say otherwise."""
     policy: str
     schema: AnySchema
@@ -39,65 +40,65 @@ class ActionRoute:
     """Which policy holds, if that depends on what is asked for; `policy` is the one for most."""
     look_up: Callable[[ComputeService, Call, Any], Any] | None = None
     """What has to be found out before the server is held; it begins with a look whether the caller may."""
-    until: Version | None = None
-    """The last version that has it."""
+    dropped: Version | None = None
+    """The first version that no longer has it."""
     ignores_lock: bool = False
     makes_work: bool = True
     """The conductor has to be told."""
 
 
 GONE: dict[str, Version] = {
-    "addFloatingIp": (2, 43),
-    "removeFloatingIp": (2, 43),
-    "addFixedIp": (2, 43),
-    "removeFixedIp": (2, 43),
-    "os-getVNCConsole": (2, 5),
-    "os-getSPICEConsole": (2, 5),
-    "os-getRDPConsole": (2, 5),
-    "os-getSerialConsole": (2, 5),
+    "addFloatingIp": Microversion.NO_ADDRESS_ACTIONS,
+    "removeFloatingIp": Microversion.NO_ADDRESS_ACTIONS,
+    "addFixedIp": Microversion.NO_ADDRESS_ACTIONS,
+    "removeFixedIp": Microversion.NO_ADDRESS_ACTIONS,
+    "os-getVNCConsole": Microversion.REMOTE_CONSOLES,
+    "os-getSPICEConsole": Microversion.REMOTE_CONSOLES,
+    "os-getRDPConsole": Microversion.REMOTE_CONSOLES,
+    "os-getSerialConsole": Microversion.REMOTE_CONSOLES,
 }
-"""Actions that the API itself dropped, with the last version that had them."""
+"""Actions that the API itself dropped, each with the version that did."""
 
 
-def _start(asked: Asked) -> None:
+def _start(asked: ActionRequest) -> None:
     lifecycle.start(asked.connection, asked.server, asked.origin)
 
 
-def _stop(asked: Asked) -> None:
+def _stop(asked: ActionRequest) -> None:
     lifecycle.stop(asked.connection, asked.server, asked.origin)
 
 
-def _reboot(asked: Asked) -> None:
+def _reboot(asked: ActionRequest) -> None:
     hard = asked.argument["type"].upper() == "HARD"
     lifecycle.reboot(asked.connection, asked.server, asked.origin, hard=hard)
 
 
-def _lock(asked: Asked) -> None:
+def _lock(asked: ActionRequest) -> None:
     reason = None
-    if asked.call.version >= (2, 73) and asked.argument is not None:
+    if asked.call.version >= Microversion.LOCK_REASON and asked.argument is not None:
         reason = asked.argument.get("locked_reason")
     lifecycle.lock(asked.connection, asked.server, asked.origin, reason)
 
 
-def _unlock(asked: Asked) -> None:
+def _unlock(asked: ActionRequest) -> None:
     if not lifecycle.may_unlock(asked.server, asked.origin):
         asked.call.authorize(UNLOCK_OVERRIDE, owner_of(asked.server))
     lifecycle.unlock(asked.connection, asked.server, asked.origin)
 
 
-def _reset_state(asked: Asked) -> None:
+def _reset_state(asked: ActionRequest) -> None:
     lifecycle.reset_state(asked.connection, asked.server, asked.origin, VmState(asked.argument["state"]))
 
 
-def _force_delete(asked: Asked) -> None:
+def _force_delete(asked: ActionRequest) -> None:
     lifecycle.delete(asked.connection, asked.server, asked.origin)
 
 
-def _add_address(asked: Asked) -> None:
+def _add_address(asked: ActionRequest) -> None:
     interfaces.add_address(asked.connection, asked.server, str(asked.argument["networkId"]))
 
 
-def _remove_address(asked: Asked) -> None:
+def _remove_address(asked: ActionRequest) -> None:
     interfaces.remove_address(asked.connection, asked.server, asked.argument["address"])
 
 
@@ -155,10 +156,10 @@ ACTIONS: dict[str, ActionRoute] = {
         ignores_lock=True,
     ),
     "addFixedIp": ActionRoute(
-        _add_address, f"{RULE}os-multinic:add", schemas.ADD_FIXED_IP, until=GONE["addFixedIp"]
+        _add_address, f"{RULE}os-multinic:add", schemas.ADD_FIXED_IP, dropped=GONE["addFixedIp"]
     ),
     "removeFixedIp": ActionRoute(
-        _remove_address, f"{RULE}os-multinic:remove", schemas.REMOVE_FIXED_IP, until=GONE["removeFixedIp"]
+        _remove_address, f"{RULE}os-multinic:remove", schemas.REMOVE_FIXED_IP, dropped=GONE["removeFixedIp"]
     ),
     "forceDelete": ActionRoute(_force_delete, f"{RULE}os-deferred-delete:force", schemas.FORCE_DELETE),
 }
@@ -188,7 +189,7 @@ def act(service: ComputeService, call: Call) -> Reply:
     body = call.body()
     name = _name(body)
     action = ACTIONS.get(name)
-    if action is None or (action.until is not None and call.version > action.until):
+    if action is None or (action.dropped is not None and call.version >= action.dropped):
         raise _refusal(service, call, name)
     argument = action.schema.at(call.version).load(body)[name]
     call.expect(action.policy if action.rule is None else action.rule(call.version, argument))
@@ -199,7 +200,7 @@ def act(service: ComputeService, call: Call) -> Reply:
         server = lock(connection, call)
         if not action.ignores_lock:
             lifecycle.require_unlocked(server, as_admin=is_admin(call))
-        return action.run(Asked(service, connection, call, server, origin, argument, found))
+        return action.run(ActionRequest(service, connection, call, server, origin, argument, found))
 
     reply = service.database.transact(work)
     if action.makes_work:
@@ -220,7 +221,7 @@ def _name(body: bytes) -> str:
 def _refusal(service: ComputeService, call: Call, name: str) -> HttpError:
     if name in _DROPPED:
         return HttpError(410)
-    if name not in NOT_OFFERED or (name in GONE and call.version > GONE[name]):
+    if name not in NOT_OFFERED or (name in GONE and call.version >= GONE[name]):
         return HttpError(400, f"There is no such action: {name}")
     with service.database.read() as connection:
         find(connection, call)

@@ -9,12 +9,13 @@ from moorage.compute.errors import ComputeError, ForbiddenError
 from moorage.compute.servers import states
 from moorage.compute.servers.listing import EQUAL, MATCHING, SORTABLE, UNSORTED, ServerQuery, ServerSort
 from moorage.compute_api.endpoint import RULE, is_admin, own_project
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
+from moorage.core.microversions import Version
 from moorage.core.numbers import whole
 from moorage.db import pattern
 from moorage.db.pattern import Pattern, PatternError
 from moorage.http.call import Call, Query
-from moorage.http.version import Version
 
 ALL_FILTERS = f"{RULE}servers:allow_all_filters"
 
@@ -28,7 +29,7 @@ _JOINED = frozenset(
 _TAG_FILTERS = frozenset({"tags", "tags-any", "not-tags", "not-tags-any"})
 _OPEN: tuple[tuple[Version, frozenset[str]], ...] = (
     (
-        (2, 1),
+        Microversion.FIRST,
         frozenset(
             {
                 *("reservation_id", "name", "status", "image", "flavor", "ip"),
@@ -36,12 +37,12 @@ _OPEN: tuple[tuple[Version, frozenset[str]], ...] = (
             }
         ),
     ),
-    ((2, 5), frozenset({"ip6"})),
-    ((2, 26), _TAG_FILTERS),
-    ((2, 66), frozenset({"changes-before"})),
-    ((2, 73), frozenset({"locked"})),
+    (Microversion.SERVERS_BY_IPV6, frozenset({"ip6"})),
+    (Microversion.SERVER_TAGS, _TAG_FILTERS),
+    (Microversion.CHANGES_BEFORE, frozenset({"changes-before"})),
+    (Microversion.LOCK_REASON, frozenset({"locked"})),
     (
-        (2, 83),
+        Microversion.MORE_FILTERS_FOR_USERS,
         frozenset(
             {
                 *("availability_zone", "config_drive", "key_name", "created_at", "launched_at"),
@@ -49,7 +50,7 @@ _OPEN: tuple[tuple[Version, frozenset[str]], ...] = (
             }
         ),
     ),
-    ((2, 90), frozenset({"hostname"})),
+    (Microversion.HOSTNAMES, frozenset({"hostname"})),
 )
 """The filters that everybody may use, by the version that opened them; administrators may use all."""
 
@@ -65,16 +66,15 @@ _KNOWN = frozenset(
     | {"soft_deleted", "deleted", "status", "changes-since", "ip", "ip6"}
 )
 _KNOWN_SINCE: tuple[tuple[Version, frozenset[str]], ...] = (
-    ((2, 26), _TAG_FILTERS),
-    ((2, 66), frozenset({"changes-before"})),
-    ((2, 73), frozenset({"locked"})),
+    (Microversion.SERVER_TAGS, _TAG_FILTERS),
+    (Microversion.CHANGES_BEFORE, frozenset({"changes-before"})),
+    (Microversion.LOCK_REASON, frozenset({"locked"})),
 )
 _PATTERNS = frozenset(
     {*MATCHING, *_TAG_FILTERS, "display_name", "display_description", "flavor", "ip", "ip6"}
     | {"kernel_id", "ramdisk_id", "root_device_name", "config_drive", "auto_disk_config"}
 ) - {"launch_index"}
 """Whatever they mean, their values have to be regular expressions."""
-_STRICT_SINCE: Version = (2, 75)
 _IGNORED_SORT_KEYS = frozenset(
     {
         *("architecture", "cell_name", "cleaned", "default_ephemeral_device", "default_swap_device"),
@@ -126,7 +126,7 @@ def known_names(version: Version) -> set[str]:
 def _require_known(query: Query, version: Version) -> None:
     known = known_names(version)
     for name, value in query.pairs:
-        if name not in known and version >= _STRICT_SINCE and not name.startswith("_"):
+        if name not in known and version >= Microversion.CONSISTENT_ANSWERS and not name.startswith("_"):
             raise ComputeError(f"Additional properties are not allowed ('{name}' was unexpected)")
         if name in _PATTERNS and name in known:
             _require_pattern(name, value)
@@ -173,7 +173,10 @@ def _read_states(
     """A list by `status` is one by the states behind it."""
     if filters.pop("status", None) is not None:
         statuses = query.all("status")
-        if not any(status.upper() in states.STATUSES for status in statuses) and version >= (2, 38):
+        if (
+            not any(status.upper() in states.STATUSES for status in statuses)
+            and version >= Microversion.UNKNOWN_STATUS_REFUSED
+        ):
             raise ComputeError("Invalid status value")
         vm_states, task_states = states.states_of(statuses)
         filters.pop("vm_state", None)
@@ -254,11 +257,13 @@ def _order(call: Call) -> list[ServerSort]:
             raise ComputeError(f"Unknown sort direction, must be one of: asc, desc. Value: {direction}")
     if len(directions) > len(keys):
         raise ComputeError("Invalid input for query parameters: there are more of sort_dir than of sort_key")
-    ignored = _IGNORED_SORT_KEYS if call.version >= (2, 73) else _IGNORED_SORT_KEYS | {"locked"}
+    ignored = (
+        _IGNORED_SORT_KEYS if call.version >= Microversion.LOCK_REASON else _IGNORED_SORT_KEYS | {"locked"}
+    )
     order: list[ServerSort] = []
     for at, key in enumerate(keys):
         descending = directions[min(at, len(directions) - 1)] == "desc"
-        if (key in ignored and call.version < _STRICT_SINCE) or key in UNSORTED:
+        if (key in ignored and call.version < Microversion.CONSISTENT_ANSWERS) or key in UNSORTED:
             continue
         if key not in SORTABLE:
             raise ComputeError(

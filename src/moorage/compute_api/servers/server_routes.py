@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from oslo_policy import policy
 
-from moorage.compute_api.endpoint import ADMIN, MANAGER, MEMBER, READER, RULE, SERVICE, E, Own, Owned, R
+from moorage.compute_api.endpoint import ADMIN, MANAGER, MEMBER, READER, RULE, SERVICE, Own, Owned, R
+from moorage.compute_api.endpoint import AdminEndpoint as E
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import migrations, move_actions, move_schemas, plans, server_migrations
 from moorage.compute_api.ports import external_events, interfaces
 from moorage.compute_api.servers import (
@@ -29,7 +31,6 @@ _TAGS = f"{RULE}os-server-tags:"
 _ACTIONS = f"{RULE}os-instance-actions:"
 _MIGRATIONS = f"{RULE}servers:migrations:"
 _INTERFACES = f"{RULE}os-attach-interfaces:"
-_TAGS_SINCE = (2, 26)
 
 ROUTES: tuple[R, ...] = (
     R(
@@ -72,23 +73,23 @@ ROUTES: tuple[R, ...] = (
     R(
         f"{_SERVER}/tags",
         {
-            "GET": Owned(server_tags.index, f"{_TAGS}index", READER, since=_TAGS_SINCE),
+            "GET": Owned(server_tags.index, f"{_TAGS}index", READER, since=Microversion.SERVER_TAGS),
             "PUT": Owned(
                 server_tags.replace,
                 f"{_TAGS}update_all",
                 MEMBER,
-                since=_TAGS_SINCE,
+                since=Microversion.SERVER_TAGS,
                 body=server_schemas.SET_TAGS,
             ),
-            "DELETE": Owned(server_tags.clear, f"{_TAGS}delete_all", MEMBER, since=_TAGS_SINCE),
+            "DELETE": Owned(server_tags.clear, f"{_TAGS}delete_all", MEMBER, since=Microversion.SERVER_TAGS),
         },
     ),
     R(
         f"{_SERVER}/tags/{{tag}}",
         {
-            "GET": Owned(server_tags.show, f"{_TAGS}show", READER, since=_TAGS_SINCE),
-            "PUT": Owned(server_tags.add, f"{_TAGS}update", MEMBER, since=_TAGS_SINCE),
-            "DELETE": Owned(server_tags.delete, f"{_TAGS}delete", MEMBER, since=_TAGS_SINCE),
+            "GET": Owned(server_tags.show, f"{_TAGS}show", READER, since=Microversion.SERVER_TAGS),
+            "PUT": Owned(server_tags.add, f"{_TAGS}update", MEMBER, since=Microversion.SERVER_TAGS),
+            "DELETE": Owned(server_tags.delete, f"{_TAGS}delete", MEMBER, since=Microversion.SERVER_TAGS),
         },
     ),
     R(
@@ -101,13 +102,22 @@ ROUTES: tuple[R, ...] = (
     ),
     R(
         f"{_SERVER}/migrations",
-        {"GET": Owned(server_migrations.index, f"{_MIGRATIONS}index", MANAGER, since=(2, 23))},
+        {
+            "GET": Owned(
+                server_migrations.index, f"{_MIGRATIONS}index", MANAGER, since=Microversion.SERVER_MIGRATIONS
+            )
+        },
     ),
     R(
         f"{_SERVER}/migrations/{{migration_id}}",
         {
-            "GET": Owned(server_migrations.show, f"{_MIGRATIONS}show", since=(2, 23)),
-            "DELETE": Owned(server_migrations.delete, f"{_MIGRATIONS}delete", MANAGER, since=(2, 24)),
+            "GET": Owned(server_migrations.show, f"{_MIGRATIONS}show", since=Microversion.SERVER_MIGRATIONS),
+            "DELETE": Owned(
+                server_migrations.delete,
+                f"{_MIGRATIONS}delete",
+                MANAGER,
+                since=Microversion.LIVE_MIGRATION_ABORTED,
+            ),
         },
     ),
     R(
@@ -117,7 +127,7 @@ ROUTES: tuple[R, ...] = (
                 server_migrations.act,
                 f"{_MIGRATIONS}force_complete",
                 MANAGER,
-                since=(2, 22),
+                since=Microversion.LIVE_MIGRATION_FORCED_TO_COMPLETE,
                 body=move_schemas.FORCE_COMPLETE,
             )
         },
@@ -159,7 +169,14 @@ ROUTES: tuple[R, ...] = (
     ),
     R(
         f"{_SERVER}/remote-consoles",
-        {"POST": Owned(server_extras.unsupported, f"{RULE}os-remote-consoles", MEMBER, since=(2, 6))},
+        {
+            "POST": Owned(
+                server_extras.unsupported,
+                f"{RULE}os-remote-consoles",
+                MEMBER,
+                since=Microversion.REMOTE_CONSOLES,
+            )
+        },
     ),
     R(f"{_SERVER}/moorage-trace", {"GET": Owned(server_extras.trace, "moorage:server-trace:show")}),
     R("/moorage-plan", {"POST": Owned(plans.create, "moorage:plan:create", body=plans.CREATE)}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from moorage.compute.servers.labels import MAX_TAGS
 from moorage.compute_api import schema_types as types
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import Json, closed, wrapped
 from moorage.http.schema import Schema, VersionedSchema
 
@@ -155,19 +156,19 @@ def _create(server: Json, *required: str) -> Json:
 
 CREATE = VersionedSchema(
     {
-        (2, 1): _create(_SERVER_2_1),
-        (2, 19): _create(_SERVER_2_19),
-        (2, 32): _create(_SERVER_2_32),
-        (2, 33): _create(_SERVER_2_33),
-        (2, 37): _create(_SERVER_2_37, "networks"),
-        (2, 42): _create(_SERVER_2_42, "networks"),
-        (2, 52): _create(_SERVER_2_52, "networks"),
-        (2, 57): _create(_SERVER_2_57, "networks"),
-        (2, 63): _create(_SERVER_2_63, "networks"),
-        (2, 67): _create(_SERVER_2_67, "networks"),
-        (2, 74): _create(_SERVER_2_74, "networks"),
-        (2, 90): _create(_SERVER_2_90, "networks"),
-        (2, 94): _create(_SERVER_2_94, "networks"),
+        Microversion.FIRST: _create(_SERVER_2_1),
+        Microversion.SERVER_DESCRIPTIONS: _create(_SERVER_2_19),
+        Microversion.DEVICE_TAGS: _create(_SERVER_2_32),
+        Microversion.PAGES_OF_HYPERVISORS: _create(_SERVER_2_33),
+        Microversion.AUTO_OR_NO_NETWORKS: _create(_SERVER_2_37, "networks"),
+        Microversion.DEVICE_TAGS_AGAIN: _create(_SERVER_2_42, "networks"),
+        Microversion.TAGS_AT_CREATION: _create(_SERVER_2_52, "networks"),
+        Microversion.USER_DATA_INSTEAD_OF_FILES: _create(_SERVER_2_57, "networks"),
+        Microversion.TRUSTED_IMAGE_CERTIFICATES: _create(_SERVER_2_63, "networks"),
+        Microversion.VOLUME_TYPES: _create(_SERVER_2_67, "networks"),
+        Microversion.BOOT_ON_NAMED_HOST: _create(_SERVER_2_74, "networks"),
+        Microversion.HOSTNAMES: _create(_SERVER_2_90, "networks"),
+        Microversion.QUALIFIED_HOSTNAMES: _create(_SERVER_2_94, "networks"),
     }
 )
 
@@ -184,10 +185,10 @@ _UPDATE_2_19: Json = {**_UPDATE_2_1, "description": types.DESCRIPTION}
 
 UPDATE = VersionedSchema(
     {
-        (2, 1): wrapped("server", closed(_UPDATE_2_1)),
-        (2, 19): wrapped("server", closed(_UPDATE_2_19)),
-        (2, 90): wrapped("server", closed({**_UPDATE_2_19, "hostname": HOSTNAME})),
-        (2, 94): wrapped("server", closed({**_UPDATE_2_19, "hostname": types.HOST})),
+        Microversion.FIRST: wrapped("server", closed(_UPDATE_2_1)),
+        Microversion.SERVER_DESCRIPTIONS: wrapped("server", closed(_UPDATE_2_19)),
+        Microversion.HOSTNAMES: wrapped("server", closed({**_UPDATE_2_19, "hostname": HOSTNAME})),
+        Microversion.QUALIFIED_HOSTNAMES: wrapped("server", closed({**_UPDATE_2_19, "hostname": types.HOST})),
     }
 )
 METADATA = Schema(wrapped("metadata", METADATA_ITEMS))
@@ -209,8 +210,8 @@ STOP = Schema(wrapped("os-stop", _ANY))
 REBOOT = Schema(wrapped("reboot", closed({"type": {"type": "string", "enum": _REBOOTS}}, ("type",))))
 LOCK = VersionedSchema(
     {
-        (2, 1): wrapped("lock", _ANY),
-        (2, 73): wrapped("lock", {"oneOf": [_LOCK_REASON, _NOTHING]}),
+        Microversion.FIRST: wrapped("lock", _ANY),
+        Microversion.LOCK_REASON: wrapped("lock", {"oneOf": [_LOCK_REASON, _NOTHING]}),
     }
 )
 UNLOCK = Schema(wrapped("unlock", _ANY))
@@ -227,9 +228,9 @@ RESET_STATE = Schema(
 _ACTIONS_2_58: Json = {**types.PAGE, "changes-since": types.STRING}
 LIST_ACTIONS = VersionedSchema(
     {
-        (2, 1): {"type": "object"},
-        (2, 58): closed(_ACTIONS_2_58),
-        (2, 66): closed({**_ACTIONS_2_58, "changes-before": types.STRING}),
+        Microversion.FIRST: {"type": "object"},
+        Microversion.PAGES_OF_ACTIONS: closed(_ACTIONS_2_58),
+        Microversion.CHANGES_BEFORE: closed({**_ACTIONS_2_58, "changes-before": types.STRING}),
     }
 )
 
@@ -251,10 +252,14 @@ def _events(*further: str) -> Json:
 
 EXTERNAL_EVENTS = VersionedSchema(
     {
-        (2, 1): _events(),
-        (2, 51): _events("volume-extended"),
-        (2, 76): _events("volume-extended", "power-update"),
-        (2, 82): _events("volume-extended", "power-update", "accelerator-request-bound"),
-        (2, 93): _events("volume-extended", "power-update", "accelerator-request-bound", "volume-reimaged"),
+        Microversion.FIRST: _events(),
+        Microversion.MORE_EVENTS: _events("volume-extended"),
+        Microversion.POWER_UPDATE_EVENT: _events("volume-extended", "power-update"),
+        Microversion.ACCELERATOR_EVENT: _events(
+            "volume-extended", "power-update", "accelerator-request-bound"
+        ),
+        Microversion.REBUILD_OF_VOLUME: _events(
+            "volume-extended", "power-update", "accelerator-request-bound", "volume-reimaged"
+        ),
     }
 )

@@ -12,8 +12,9 @@ from moorage.compute.servers.server import Server
 from moorage.compute_api import links, times
 from moorage.compute_api.endpoint import RULE, is_admin, owner_of
 from moorage.compute_api.links import Links
+from moorage.compute_api.microversions import Microversion
+from moorage.core.microversions import Version
 from moorage.http.call import Call
-from moorage.http.version import Version
 
 Json = dict[str, Any]
 
@@ -28,7 +29,7 @@ _WITH_FAULT = frozenset({"ERROR", "DELETED"})
 
 
 @dataclass(frozen=True)
-class Sight:
+class Visibility:
     """What this caller may see of an owner's servers, at this version."""
 
     version: Version
@@ -39,7 +40,7 @@ class Sight:
     is_admin: bool
 
     @classmethod
-    def of(cls, call: Call, server: Server) -> Sight:
+    def of(cls, call: Call, server: Server) -> Visibility:
         target = owner_of(server)
         return cls(
             version=call.version,
@@ -52,7 +53,7 @@ class Sight:
 
     @property
     def wants_host_status(self) -> bool:
-        return self.version >= (2, 16) and (self.any_host_status or self.unknown_host_status)
+        return self.version >= Microversion.HOST_STATUS and (self.any_host_status or self.unknown_host_status)
 
 
 class ServerView:
@@ -61,13 +62,13 @@ class ServerView:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._version = call.version
-        self._sights: dict[tuple[str, str], Sight] = {}
+        self._sights: dict[tuple[str, str], Visibility] = {}
 
-    def sight(self, server: Server) -> Sight:
+    def sight(self, server: Server) -> Visibility:
         owner = (server.project_id, server.user_id)
         known = self._sights.get(owner)
         if known is None:
-            known = self._sights[owner] = Sight.of(self._call, server)
+            known = self._sights[owner] = Visibility.of(self._call, server)
         return known
 
     def links(self, uuid: str) -> Links:
@@ -107,7 +108,7 @@ class ServerView:
         self, server: Server, statuses: Mapping[str | None, str], groups: Sequence[str] | None
     ) -> Json:
         """What PUT answers: less than GET, until 2.75 made them the same."""
-        if self._version >= (2, 75):
+        if self._version >= Microversion.CONSISTENT_ANSWERS:
             return self.full(server, statuses, groups)
         shown = {**self._core(server), **self._newer(server, groups)}
         shown["addresses"] = plain_addresses(server)
@@ -160,13 +161,13 @@ class ServerView:
         """For administrators, as the hypervisor sees it."""
         prefix = "OS-EXT-SRV-ATTR"
         if not self.sight(server).extended:
-            return {f"{prefix}:hostname": server.hostname} if self._version >= (2, 90) else {}
+            return {f"{prefix}:hostname": server.hostname} if self._version >= Microversion.HOSTNAMES else {}
         shown: Json = {
             f"{prefix}:host": server.host,
             f"{prefix}:instance_name": server.instance_name,
             f"{prefix}:hypervisor_hostname": server.node,
         }
-        if self._version >= (2, 3):
+        if self._version >= Microversion.EXTENDED_ATTRIBUTES:
             shown |= {
                 f"{prefix}:hostname": server.hostname,
                 f"{prefix}:kernel_id": "",
@@ -179,21 +180,21 @@ class ServerView:
         return shown
 
     def _newer(self, server: Server, groups: Sequence[str] | None) -> Json:
-        """What microversions added, each under its number."""
+        """What later microversions added, oldest first."""
         shown: Json = {}
-        if self._version >= (2, 9):
+        if self._version >= Microversion.LOCKED_SHOWN:
             shown["locked"] = server.locked_by is not None
-        if self._version >= (2, 19):
+        if self._version >= Microversion.SERVER_DESCRIPTIONS:
             shown["description"] = server.description
-        if self._version >= (2, 26):
+        if self._version >= Microversion.SERVER_TAGS:
             shown["tags"] = server.tags
-        if self._version >= (2, 63):
+        if self._version >= Microversion.TRUSTED_IMAGE_CERTIFICATES:
             shown["trusted_image_certificates"] = server.request.get("trusted_image_certificates")
-        if self._version >= (2, 71) and groups is not None:
+        if self._version >= Microversion.GROUPS_IN_SERVER and groups is not None:
             shown["server_groups"] = list(groups)
-        if self._version >= (2, 73):
+        if self._version >= Microversion.LOCK_REASON:
             shown["locked_reason"] = server.locked_reason
-        if self._version >= (2, 96):
+        if self._version >= Microversion.PINNED_ZONE_SHOWN:
             shown["pinned_availability_zone"] = server.requested_zone
         return shown
 
@@ -212,7 +213,7 @@ class ServerView:
     def _flavor(self, server: Server) -> Json:
         """Embedded since 2.47, because the flavor may have been deleted since."""
         flavor = server.flavor
-        if self._version < (2, 47):
+        if self._version < Microversion.FLAVOR_IN_SERVER:
             return self._bookmark("flavors", flavor["id"])
         shown = {name: flavor[name] for name in ("vcpus", "ram", "disk", "ephemeral", "swap")}
         shown["original_name"] = flavor["name"]

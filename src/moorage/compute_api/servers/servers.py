@@ -16,6 +16,7 @@ from moorage.compute.servers.listing import ServerQuery
 from moorage.compute.servers.server import Server
 from moorage.compute_api import links
 from moorage.compute_api.endpoint import RULE, is_admin, owner_of
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.servers import server_body, server_filters
 from moorage.compute_api.servers.passwords import password
@@ -105,7 +106,9 @@ def show(service: ComputeService, call: Call) -> Reply:
     view = ServerView(call)
     with service.database.read() as connection:
         server = find(connection, call)
-        groups = domain.groups_of(connection, server.id) if call.version >= (2, 71) else None
+        groups = (
+            domain.groups_of(connection, server.id) if call.version >= Microversion.GROUPS_IN_SERVER else None
+        )
     return Reply(body={"server": view.full(server, _host_statuses(service, view, [server]), groups)})
 
 
@@ -140,7 +143,9 @@ def update(service: ComputeService, call: Call) -> Reply:
         if changed:
             domain.update(connection, server.id, **changed)
             server = find(connection, call)
-        groups = domain.groups_of(connection, server.id) if call.version >= (2, 71) else None
+        groups = (
+            domain.groups_of(connection, server.id) if call.version >= Microversion.GROUPS_IN_SERVER else None
+        )
         return server, groups
 
     server, groups = service.database.transact(change)

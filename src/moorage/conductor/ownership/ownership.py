@@ -19,15 +19,15 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, Tally, Task
 from moorage.compute.aggregates import outbox
-from moorage.compute.hosts import liveness, peers
+from moorage.compute.hosts import liveness, node_capabilities, peers
 from moorage.compute.hosts.peers import FAILOVER, TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.conductor.ownership import told_traits
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import nodes, operations, servers, services
-from moorage.drivers.ironic.partition import RESERVATION, share
-from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
+from moorage.drivers.rendezvous import share
+from moorage.drivers.shared_nodes import has_pool
 
 LOG = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta)
     Each goes to that peer to which hashing gives it, as soon as that one is heard of.
     """
     settlement, terms = Settlement(), heartbeat.facts.get(TERMS) or {}
-    if terms.get("selection") != RESERVATION or not heartbeat.facts.get(FAILOVER, True):
+    if not has_pool(terms) or not heartbeat.facts.get(FAILOVER, True):
         return settlement
     query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
     mates = {host for host, facts in connection.execute(query) if peers.same(facts.get(TERMS), terms)}
@@ -158,7 +158,7 @@ def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta)
     doubtful = among(connection, nodes.c.uuid, sorted({one.node_uuid for one in heartbeat.doubts}))
     left = sa.select(nodes.c.uuid).where(
         nodes.c.host.in_(sorted(mates - living)),
-        nodes.c.hypervisor_type == POOL,
+        node_capabilities.is_pool(),
         _carries_server() | doubtful if heartbeat.doubts else _carries_server(),
     )
     found = list(connection.execute(left).scalars())

@@ -10,14 +10,12 @@ from sqlalchemy.engine import Connection
 from moorage.core.clock import utcnow
 from moorage.http.call import Call
 from moorage.http.reply import Reply
-from moorage.http.version import Version
 from moorage.placement.api.refusals import refusing
 from moorage.placement.errors import ProviderGenerationConflict
+from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
 from moorage.placement.store import aggregates, providers
 from moorage.placement.store.providers import Provider
-
-GENERATION_SINCE: Version = (1, 19)
 
 
 def index(service: PlacementService, call: Call) -> Reply:
@@ -31,7 +29,7 @@ def index(service: PlacementService, call: Call) -> Reply:
 def replace(service: PlacementService, call: Call) -> Reply:
     """Set the aggregates of a resource provider."""
     uuid = call.params["uuid"]
-    guarded = call.version >= GENERATION_SINCE
+    guarded = call.version >= Microversion.AGGREGATES_WITH_GENERATION
     with service.database.read() as connection:
         providers.find(connection, uuid)
     data = call.json()
@@ -52,6 +50,6 @@ def replace(service: PlacementService, call: Call) -> Reply:
 
 def _reply(call: Call, provider: Provider, found: Sequence[str]) -> Reply:
     body: dict[str, Any] = {"aggregates": found}
-    if call.version >= GENERATION_SINCE:
+    if call.version >= Microversion.AGGREGATES_WITH_GENERATION:
         body["resource_provider_generation"] = provider.generation
     return Reply(body=body, last_modified=utcnow())

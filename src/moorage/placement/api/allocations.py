@@ -7,10 +7,10 @@ from typing import Any
 
 from moorage.core import uuids
 from moorage.core.clock import utcnow
+from moorage.core.microversions import Version
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
-from moorage.http.version import Version
 from moorage.placement import claims
 from moorage.placement.api.refusals import Refusals, refusing
 from moorage.placement.claims import ANY, Claim
@@ -21,12 +21,9 @@ from moorage.placement.errors import (
     NotFoundError,
     UnknownProvider,
 )
+from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
 from moorage.placement.store import allocations, providers
-
-DICT_SINCE: Version = (1, 12)
-CONSUMER_GENERATION_SINCE: Version = (1, 28)
-TYPES_SINCE: Version = (1, 38)
 
 
 def of_consumer(service: PlacementService, call: Call) -> Reply:
@@ -42,11 +39,11 @@ def of_consumer(service: PlacementService, call: Call) -> Reply:
         )
         entry["resources"][allocation.class_name] = allocation.used
     body: dict[str, Any] = {"allocations": by_provider}
-    if consumer is not None and call.version >= DICT_SINCE:
+    if consumer is not None and call.version >= Microversion.ALLOCATIONS_BY_PROVIDER:
         body |= {"project_id": consumer.project_id, "user_id": consumer.user_id}
-        if call.version >= CONSUMER_GENERATION_SINCE:
+        if call.version >= Microversion.CONSUMER_GENERATIONS:
             body["consumer_generation"] = consumer.generation
-        if call.version >= TYPES_SINCE:
+        if call.version >= Microversion.CONSUMER_TYPES:
             body["consumer_type"] = consumer.type_name
     newest = max((allocation.created_at for allocation in found), default=utcnow())
     return Reply(body=body, last_modified=newest)
@@ -61,7 +58,7 @@ def of_provider(service: PlacementService, call: Call) -> Reply:
     for allocation in found:
         entry = by_consumer.setdefault(allocation.consumer_uuid, {"resources": {}})
         entry["resources"][allocation.class_name] = allocation.used
-        if call.version >= CONSUMER_GENERATION_SINCE:
+        if call.version >= Microversion.CONSUMER_GENERATIONS:
             entry["consumer_generation"] = allocation.consumer_generation
     body = {"allocations": by_consumer, "resource_provider_generation": provider.generation}
     newest = max((allocation.created_at for allocation in found), default=utcnow())
@@ -112,8 +109,8 @@ def claim_from(
         project_id=data.get("project_id", settings.incomplete_project_id),
         user_id=data.get("user_id", settings.incomplete_user_id),
         resources={uuid: entry["resources"] for uuid, entry in entries.items()},
-        generation=data["consumer_generation"] if version >= CONSUMER_GENERATION_SINCE else ANY,
-        type_name=data["consumer_type"] if version >= TYPES_SINCE else None,
+        generation=data["consumer_generation"] if version >= Microversion.CONSUMER_GENERATIONS else ANY,
+        type_name=data["consumer_type"] if version >= Microversion.CONSUMER_TYPES else None,
     )
 
 

@@ -10,14 +10,12 @@ from moorage.core.clock import utcnow
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import NO_CONTENT, Reply, no_content
-from moorage.http.version import Version
 from moorage.placement.api import schemas
 from moorage.placement.api.refusals import refusing
 from moorage.placement.errors import NameExists, NameInUse, StandardName
+from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
 from moorage.placement.store import names
-
-BODILESS_SINCE: Version = (1, 7)
 
 
 def index(service: PlacementService, call: Call) -> Reply:
@@ -48,7 +46,7 @@ def create(service: PlacementService, call: Call) -> Reply:
 
 def update(service: PlacementService, call: Call) -> Reply:
     """Create a custom resource class if it does not exist yet; below 1.7, rename one."""
-    if call.version < BODILESS_SINCE:
+    if call.version < Microversion.CLASSES_ENSURED:
         return _rename(service, call)
     name = call.params["name"]
     problem = schemas.NAME_CLASS.problem({"name": name})

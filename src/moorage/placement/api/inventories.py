@@ -8,10 +8,10 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
+from moorage.core.microversions import Version
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
-from moorage.http.version import Version
 from moorage.placement.api.refusals import CONCURRENT_UPDATE, refusing
 from moorage.placement.errors import (
     ClassNotFound,
@@ -20,6 +20,7 @@ from moorage.placement.errors import (
     InventoryNotFound,
     NotFoundError,
 )
+from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
 from moorage.placement.store import inventories, providers
 from moorage.placement.store.inventories import Inventory
@@ -156,8 +157,9 @@ def check_capacity(
 ) -> None:
     """Refuse more reserved than there is; up to 1.25 also as much as there is."""
     for class_name, inventory in new.items():
-        if inventory.capacity < 0 or (inventory.capacity == 0 and version < (1, 26)):
-            than = "greater than or equal to total" if version < (1, 26) else "greater than total"
+        if inventory.capacity < 0 or (inventory.capacity == 0 and version < Microversion.RESERVED_WHOLE):
+            or_equal = "or equal to " if version < Microversion.RESERVED_WHOLE else ""
+            than = f"greater than {or_equal}total"
             intro = intro or f"Unable to update inventory for resource provider {uuid}: "
             raise HttpError(
                 400,

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from moorage.core.microversions import text
 from moorage.http.call import Call
 from moorage.http.reply import Reply
 from moorage.http.route import Endpoint, Route
@@ -33,7 +34,7 @@ def route(routes: Sequence[Route[PlacementService]]) -> Route[PlacementService]:
 def describe(routes: Sequence[Route[PlacementService]]) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Moorage Placement", "version": f"{VERSIONS.highest[0]}.{VERSIONS.highest[1]}"},
+        "info": {"title": "Moorage Placement", "version": text(VERSIONS.highest)},
         "paths": {
             route.path: {
                 method.lower(): _operation(route.path, method, endpoint)

@@ -6,10 +6,10 @@ from typing import Any
 
 from moorage.core import uuids
 from moorage.core.clock import from_timestamp, utcnow
+from moorage.core.microversions import Version
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
-from moorage.http.version import Version
 from moorage.placement.api.queries import parsing
 from moorage.placement.api.refusals import CANNOT_DELETE_PARENT, DUPLICATE_NAME, PROVIDER_IN_USE, refusing
 from moorage.placement.errors import (
@@ -19,6 +19,7 @@ from moorage.placement.errors import (
     ProviderInUse,
     ProviderNotFound,
 )
+from moorage.placement.microversions import Microversion
 from moorage.placement.search import parse
 from moorage.placement.search.providers import find_providers
 from moorage.placement.service import PlacementService
@@ -26,11 +27,11 @@ from moorage.placement.store import providers
 from moorage.placement.store.providers import Provider
 
 _LINKS: tuple[tuple[Version, str], ...] = (
-    ((1, 0), "inventories"),
-    ((1, 0), "usages"),
-    ((1, 1), "aggregates"),
-    ((1, 6), "traits"),
-    ((1, 11), "allocations"),
+    (Microversion.FIRST, "inventories"),
+    (Microversion.FIRST, "usages"),
+    (Microversion.AGGREGATES, "aggregates"),
+    (Microversion.TRAITS, "traits"),
+    (Microversion.LINKS_TO_ALLOCATIONS, "allocations"),
 )
 
 
@@ -78,7 +79,7 @@ def create(service: PlacementService, call: Call) -> Reply:
             )
         )
     headers = call.location(f"/resource_providers/{uuid}")
-    if call.version < (1, 20):
+    if call.version < Microversion.CREATED_PROVIDER_RETURNED:
         return Reply(201, headers=headers)
     return Reply(200, _provider_body(call, provider), provider.updated_at, headers)
 
@@ -107,7 +108,10 @@ def _save(connection: Any, uuid: str, data: dict[str, Any], version: Version) ->
     provider = providers.lock(connection, uuid)
     if "parent_provider_uuid" in data:
         providers.set_parent(
-            connection, provider, data["parent_provider_uuid"], reparenting=version >= (1, 37)
+            connection,
+            provider,
+            data["parent_provider_uuid"],
+            reparenting=version >= Microversion.PARENT_CHANGED,
         )
     providers.rename(connection, provider, data["name"])
     return providers.find(connection, uuid)
@@ -161,7 +165,7 @@ def _body(
     links = [{"rel": "self", "href": url}]
     links += [{"rel": rel, "href": f"{url}/{rel}"} for since, rel in _LINKS if call.version >= since]
     body = {"uuid": uuid, "name": name, "generation": generation, "links": links}
-    if call.version >= (1, 14):
+    if call.version >= Microversion.TREES:
         body["parent_provider_uuid"] = parent_uuid
         body["root_provider_uuid"] = root_uuid
     return body

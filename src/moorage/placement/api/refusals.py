@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from moorage.http.errors import GuidelineStyle, HttpError
 from moorage.placement.errors import ConcurrentUpdate, ConflictError, InventoryInUse, PlacementError
+from moorage.placement.microversions import Microversion
 
-STYLE = GuidelineStyle(undefined_code="placement.undefined_code", codes_since=(1, 23))
+STYLE = GuidelineStyle(undefined_code="placement.undefined_code", codes_since=Microversion.ERROR_CODES)
 
 CONCURRENT_UPDATE = "placement.concurrent_update"
 INVENTORY_IN_USE = "placement.inventory.inuse"

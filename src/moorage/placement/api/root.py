@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.core.clock import utcnow
+from moorage.core.microversions import text
 from moorage.http.call import Call
 from moorage.http.reply import Reply
 from moorage.placement.api.versions import VERSIONS
@@ -11,9 +12,9 @@ from moorage.placement.service import PlacementService
 _DOCUMENT = {
     "versions": [
         {
-            "id": f"v{VERSIONS.lowest[0]}.{VERSIONS.lowest[1]}",
-            "max_version": f"{VERSIONS.highest[0]}.{VERSIONS.highest[1]}",
-            "min_version": f"{VERSIONS.lowest[0]}.{VERSIONS.lowest[1]}",
+            "id": f"v{text(VERSIONS.lowest)}",
+            "max_version": text(VERSIONS.highest),
+            "min_version": text(VERSIONS.lowest),
             "status": "CURRENT",
             "links": [{"rel": "self", "href": ""}],
             "extensions": [

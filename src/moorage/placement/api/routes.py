@@ -22,6 +22,7 @@ from moorage.placement.api import (
     traits,
     usages,
 )
+from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
 
 R = Route[PlacementService]
@@ -31,10 +32,13 @@ _PROJECT_READER = "rule:admin_or_project_reader_or_service_api"
 
 
 @dataclass(frozen=True)
-class E(Endpoint[PlacementService]):
+class ServiceEndpoint(Endpoint[PlacementService]):
     """Administrators and other services may use most of this API."""
 
     check: str = "rule:admin_or_service_api"
+
+
+E = ServiceEndpoint
 
 
 API: tuple[R, ...] = (
@@ -42,18 +46,31 @@ API: tuple[R, ...] = (
     R(
         "/resource_classes",
         {
-            "GET": E(classes.index, f"{RULE}resource_classes:list", since=(1, 2), gives_json=True),
+            "GET": E(
+                classes.index,
+                f"{RULE}resource_classes:list",
+                since=Microversion.CUSTOM_CLASSES,
+                gives_json=True,
+            ),
             "POST": E(
-                classes.create, f"{RULE}resource_classes:create", since=(1, 2), body=schemas.NAME_CLASS
+                classes.create,
+                f"{RULE}resource_classes:create",
+                since=Microversion.CUSTOM_CLASSES,
+                body=schemas.NAME_CLASS,
             ),
         },
     ),
     R(
         "/resource_classes/{name}",
         {
-            "GET": E(classes.show, f"{RULE}resource_classes:show", since=(1, 2), gives_json=True),
-            "PUT": E(classes.update, f"{RULE}resource_classes:update", since=(1, 2)),
-            "DELETE": E(classes.delete, f"{RULE}resource_classes:delete", since=(1, 2)),
+            "GET": E(
+                classes.show,
+                f"{RULE}resource_classes:show",
+                since=Microversion.CUSTOM_CLASSES,
+                gives_json=True,
+            ),
+            "PUT": E(classes.update, f"{RULE}resource_classes:update", since=Microversion.CUSTOM_CLASSES),
+            "DELETE": E(classes.delete, f"{RULE}resource_classes:delete", since=Microversion.CUSTOM_CLASSES),
         },
     ),
     R(
@@ -93,7 +110,7 @@ API: tuple[R, ...] = (
             "DELETE": E(
                 inventories.clear,
                 f"{RULE}resource_providers:inventories:delete",
-                since=(1, 5),
+                since=Microversion.INVENTORIES_DELETED_AT_ONCE,
                 before_that=405,
             ),
         },
@@ -118,12 +135,15 @@ API: tuple[R, ...] = (
         "/resource_providers/{uuid}/aggregates",
         {
             "GET": E(
-                aggregates.index, f"{RULE}resource_providers:aggregates:list", since=(1, 1), gives_json=True
+                aggregates.index,
+                f"{RULE}resource_providers:aggregates:list",
+                since=Microversion.AGGREGATES,
+                gives_json=True,
             ),
             "PUT": E(
                 aggregates.replace,
                 f"{RULE}resource_providers:aggregates:update",
-                since=(1, 1),
+                since=Microversion.AGGREGATES,
                 body=schemas.SET_AGGREGATES,
             ),
         },
@@ -136,15 +156,18 @@ API: tuple[R, ...] = (
         "/resource_providers/{uuid}/traits",
         {
             "GET": E(
-                traits.of_provider, f"{RULE}resource_providers:traits:list", since=(1, 6), gives_json=True
+                traits.of_provider,
+                f"{RULE}resource_providers:traits:list",
+                since=Microversion.TRAITS,
+                gives_json=True,
             ),
             "PUT": E(
                 traits.replace,
                 f"{RULE}resource_providers:traits:update",
-                since=(1, 6),
+                since=Microversion.TRAITS,
                 body=schemas.SET_TRAITS,
             ),
-            "DELETE": E(traits.clear, f"{RULE}resource_providers:traits:delete", since=(1, 6)),
+            "DELETE": E(traits.clear, f"{RULE}resource_providers:traits:delete", since=Microversion.TRAITS),
         },
     ),
     R(
@@ -153,7 +176,7 @@ API: tuple[R, ...] = (
             "POST": E(
                 allocations.manage,
                 f"{RULE}allocations:manage",
-                since=(1, 13),
+                since=Microversion.SEVERAL_CONSUMERS,
                 body=schemas.MANAGE_ALLOCATIONS,
             )
         },
@@ -172,7 +195,7 @@ API: tuple[R, ...] = (
             "GET": E(
                 candidates.index,
                 f"{RULE}allocation_candidates:list",
-                since=(1, 10),
+                since=Microversion.CANDIDATES,
                 query=schemas.LIST_CANDIDATES,
                 gives_json=True,
             )
@@ -182,16 +205,20 @@ API: tuple[R, ...] = (
         "/traits",
         {
             "GET": E(
-                traits.index, f"{RULE}traits:list", since=(1, 6), query=schemas.LIST_TRAITS, gives_json=True
+                traits.index,
+                f"{RULE}traits:list",
+                since=Microversion.TRAITS,
+                query=schemas.LIST_TRAITS,
+                gives_json=True,
             )
         },
     ),
     R(
         "/traits/{name}",
         {
-            "GET": E(traits.show, f"{RULE}traits:show", since=(1, 6)),
-            "PUT": E(traits.create, f"{RULE}traits:update", since=(1, 6)),
-            "DELETE": E(traits.delete, f"{RULE}traits:delete", since=(1, 6)),
+            "GET": E(traits.show, f"{RULE}traits:show", since=Microversion.TRAITS),
+            "PUT": E(traits.create, f"{RULE}traits:update", since=Microversion.TRAITS),
+            "DELETE": E(traits.delete, f"{RULE}traits:delete", since=Microversion.TRAITS),
         },
     ),
     R(
@@ -202,7 +229,7 @@ API: tuple[R, ...] = (
                 f"{RULE}usages",
                 check=_PROJECT_READER,
                 target=usages.project_named,
-                since=(1, 9),
+                since=Microversion.USAGES_OF_PROJECTS,
                 query=schemas.LIST_USAGES,
                 gives_json=True,
             )
@@ -215,7 +242,7 @@ API: tuple[R, ...] = (
                 reshaper.reshape,
                 f"{RULE}reshaper:reshape",
                 check="rule:service_api",
-                since=(1, 30),
+                since=Microversion.RESHAPER,
                 body=schemas.RESHAPE,
             )
         },

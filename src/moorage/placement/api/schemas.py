@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.http.schema import Schema, VersionedSchema
+from moorage.placement.microversions import Microversion
 from moorage.placement.store.inventories import MAX_INT
 
 Json = dict[str, Any]
@@ -39,14 +40,16 @@ _NAME: Json = {"type": "string", "maxLength": 200}
 _PARENT: Json = {"anyOf": [_UUID, {"type": "null"}]}
 CREATE_PROVIDER = VersionedSchema(
     {
-        (1, 0): _object({"name": _NAME, "uuid": _UUID}, ("name",)),
-        (1, 14): _object({"name": _NAME, "uuid": _UUID, "parent_provider_uuid": _PARENT}, ("name",)),
+        Microversion.FIRST: _object({"name": _NAME, "uuid": _UUID}, ("name",)),
+        Microversion.TREES: _object(
+            {"name": _NAME, "uuid": _UUID, "parent_provider_uuid": _PARENT}, ("name",)
+        ),
     }
 )
 UPDATE_PROVIDER = VersionedSchema(
     {
-        (1, 0): _object({"name": _NAME}, ("name",)),
-        (1, 14): _object({"name": _NAME, "parent_provider_uuid": _PARENT}, ("name",)),
+        Microversion.FIRST: _object({"name": _NAME}, ("name",)),
+        Microversion.TREES: _object({"name": _NAME, "parent_provider_uuid": _PARENT}, ("name",)),
     }
 )
 _LIST_1_0 = {"name": _STRING, "uuid": _UUID}
@@ -56,11 +59,11 @@ _LIST_1_14 = {**_LIST_1_4, "in_tree": _UUID}
 _LIST_1_18 = {**_LIST_1_14, "required": _STRING}
 LIST_PROVIDERS = VersionedSchema(
     {
-        (1, 0): _object(_LIST_1_0),
-        (1, 3): _object(_LIST_1_3),
-        (1, 4): _object(_LIST_1_4),
-        (1, 14): _object(_LIST_1_14),
-        (1, 18): _object(_LIST_1_18),
+        Microversion.FIRST: _object(_LIST_1_0),
+        Microversion.PROVIDERS_BY_AGGREGATE: _object(_LIST_1_3),
+        Microversion.PROVIDERS_BY_RESOURCES: _object(_LIST_1_4),
+        Microversion.TREES: _object(_LIST_1_14),
+        Microversion.PROVIDERS_BY_TRAIT: _object(_LIST_1_18),
     }
 )
 
@@ -97,8 +100,8 @@ SET_INVENTORIES = Schema(_SET_INVENTORIES)
 _AGGREGATES: Json = {"type": "array", "items": {**_UUID, "maxLength": 36}, "uniqueItems": True}
 SET_AGGREGATES = VersionedSchema(
     {
-        (1, 1): _AGGREGATES,
-        (1, 19): _object(
+        Microversion.AGGREGATES: _AGGREGATES,
+        Microversion.AGGREGATES_WITH_GENERATION: _object(
             {"aggregates": _AGGREGATES, "resource_provider_generation": _INTEGER},
             ("aggregates", "resource_provider_generation"),
         ),
@@ -158,12 +161,12 @@ _CLAIM_1_38 = _object(
 )
 SET_ALLOCATIONS = VersionedSchema(
     {
-        (1, 0): _object({"allocations": _CLAIM_LIST}, ("allocations",)),
-        (1, 8): _object({"allocations": _CLAIM_LIST, **_OWNER}, _NEEDED),
-        (1, 12): _object({"allocations": _claim_dict(1), **_OWNER}, _NEEDED),
-        (1, 28): _CLAIM_1_28,
-        (1, 34): _CLAIM_1_34,
-        (1, 38): _CLAIM_1_38,
+        Microversion.FIRST: _object({"allocations": _CLAIM_LIST}, ("allocations",)),
+        Microversion.OWNERS_OF_ALLOCATIONS: _object({"allocations": _CLAIM_LIST, **_OWNER}, _NEEDED),
+        Microversion.ALLOCATIONS_BY_PROVIDER: _object({"allocations": _claim_dict(1), **_OWNER}, _NEEDED),
+        Microversion.CONSUMER_GENERATIONS: _CLAIM_1_28,
+        Microversion.MAPPINGS: _CLAIM_1_34,
+        Microversion.CONSUMER_TYPES: _CLAIM_1_38,
     }
 )
 
@@ -179,10 +182,10 @@ def _by_consumer(claim: Json, least: int = 1) -> Json:
 
 MANAGE_ALLOCATIONS = VersionedSchema(
     {
-        (1, 13): _by_consumer(_object(_DELETABLE, _NEEDED)),
-        (1, 28): _by_consumer(_CLAIM_1_28),
-        (1, 34): _by_consumer(_CLAIM_1_34),
-        (1, 38): _by_consumer(_CLAIM_1_38),
+        Microversion.SEVERAL_CONSUMERS: _by_consumer(_object(_DELETABLE, _NEEDED)),
+        Microversion.CONSUMER_GENERATIONS: _by_consumer(_CLAIM_1_28),
+        Microversion.MAPPINGS: _by_consumer(_CLAIM_1_34),
+        Microversion.CONSUMER_TYPES: _by_consumer(_CLAIM_1_38),
     }
 )
 
@@ -200,7 +203,11 @@ def _reshape(claim: Json) -> Json:
 
 
 RESHAPE = VersionedSchema(
-    {(1, 30): _reshape(_CLAIM_1_28), (1, 34): _reshape(_CLAIM_1_34), (1, 38): _reshape(_CLAIM_1_38)}
+    {
+        Microversion.RESHAPER: _reshape(_CLAIM_1_28),
+        Microversion.MAPPINGS: _reshape(_CLAIM_1_34),
+        Microversion.CONSUMER_TYPES: _reshape(_CLAIM_1_38),
+    }
 )
 
 # ---------------------------------------------------------------- usages, candidates
@@ -208,8 +215,8 @@ RESHAPE = VersionedSchema(
 _USAGES: Json = {"project_id": _ID, "user_id": _ID}
 LIST_USAGES = VersionedSchema(
     {
-        (1, 9): _object(_USAGES, ("project_id",)),
-        (1, 38): _object(
+        Microversion.USAGES_OF_PROJECTS: _object(_USAGES, ("project_id",)),
+        Microversion.CONSUMER_TYPES: _object(
             {
                 **_USAGES,
                 "consumer_type": {
@@ -243,17 +250,21 @@ _RESOURCES: Json = {"resources": _STRING}
 _KINDS = ("resources", "required", "member_of")
 LIST_CANDIDATES = VersionedSchema(
     {
-        (1, 10): _object(_RESOURCES, ("resources",)),
-        (1, 16): _object({**_RESOURCES, **_LIMIT}, ("resources",)),
-        (1, 17): _object({**_RESOURCES, **_LIMIT, "required": _STRING}, ("resources",)),
-        (1, 21): _object({**_RESOURCES, **_LIMIT, "required": _STRING, "member_of": _STRING}, ("resources",)),
-        (1, 25): _object(_GROUPED, **_suffixed(SUFFIX, *_KINDS)),
-        (1, 31): _object(_GROUPED, **_suffixed(SUFFIX, *_KINDS, "in_tree")),
-        (1, 33): _object(_GROUPED, **_suffixed(SUFFIX_1_33, *_KINDS, "in_tree")),
-        (1, 35): _object(
+        Microversion.CANDIDATES: _object(_RESOURCES, ("resources",)),
+        Microversion.LIMITED_CANDIDATES: _object({**_RESOURCES, **_LIMIT}, ("resources",)),
+        Microversion.CANDIDATES_BY_TRAIT: _object(
+            {**_RESOURCES, **_LIMIT, "required": _STRING}, ("resources",)
+        ),
+        Microversion.CANDIDATES_BY_AGGREGATE: _object(
+            {**_RESOURCES, **_LIMIT, "required": _STRING, "member_of": _STRING}, ("resources",)
+        ),
+        Microversion.REQUEST_GROUPS: _object(_GROUPED, **_suffixed(SUFFIX, *_KINDS)),
+        Microversion.CANDIDATES_IN_ONE_TREE: _object(_GROUPED, **_suffixed(SUFFIX, *_KINDS, "in_tree")),
+        Microversion.NAMED_REQUEST_GROUPS: _object(_GROUPED, **_suffixed(SUFFIX_1_33, *_KINDS, "in_tree")),
+        Microversion.ROOT_TRAITS: _object(
             {**_GROUPED, "root_required": _STRING}, **_suffixed(SUFFIX_1_33, *_KINDS, "in_tree")
         ),
-        (1, 36): _object(
+        Microversion.SAME_SUBTREE: _object(
             {**_GROUPED, "root_required": _STRING, "same_subtree": _STRING},
             **_suffixed(SUFFIX_1_33, *_KINDS, "in_tree"),
         ),

@@ -7,11 +7,9 @@ from typing import Any
 from moorage.core.clock import utcnow
 from moorage.http.call import Call
 from moorage.http.reply import Reply
-from moorage.http.version import Version
+from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
 from moorage.placement.store import allocations, providers
-
-TYPES_SINCE: Version = (1, 38)
 
 
 def of_provider(service: PlacementService, call: Call) -> Reply:
@@ -28,7 +26,7 @@ def of_project(service: PlacementService, call: Call) -> Reply:
     call.checked_query()
     project_id, user_id = call.query.last["project_id"], call.query.get("user_id")
     usages: dict[str, Any]
-    if call.version < TYPES_SINCE:
+    if call.version < Microversion.CONSUMER_TYPES:
         with service.database.read() as connection:
             usages = dict(allocations.usage_of_project(connection, project_id, user_id))
     else:

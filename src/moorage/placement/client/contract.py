@@ -7,7 +7,9 @@ from typing import Any, Protocol
 
 import msgspec
 
-MICROVERSION = (1, 39)
+from moorage.placement.microversions import Microversion
+
+MICROVERSION = Microversion.ANY_OF_TRAITS
 """What queries are written for."""
 
 
@@ -26,6 +28,10 @@ class PlacementRefusedError(Exception):
         super().__init__(detail)
         self.status = status
         self.detail = detail
+
+
+class ConsumerChangedError(PlacementRefusedError):
+    """What a consumer holds is not any more what it was when the caller looked: somebody else is at it."""
 
 
 class ProviderSummary(msgspec.Struct):

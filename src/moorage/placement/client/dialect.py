@@ -9,31 +9,25 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from moorage.core.microversions import Version
 from moorage.placement.client.contract import AllocationRequest, Candidates, ProviderSummary
+from moorage.placement.microversions import Microversion
 
-Version = tuple[int, int]
 Pair = tuple[str, str]
 
-OLDEST: Version = (1, 30)
+OLDEST: Version = Microversion.RESHAPER
 """Trees, consumer generations and the reshaper: what can't be made up for."""
 
-TREE_SINCE: Version = (1, 31)
-FORBIDDEN_AGGREGATES_SINCE: Version = (1, 32)
-SUFFIXES_SINCE: Version = (1, 33)
-MAPPINGS_SINCE: Version = (1, 34)
-ROOT_TRAITS_SINCE: Version = (1, 35)
-CONSUMER_TYPES_SINCE: Version = (1, 38)
-
 _LATER: tuple[tuple[Version, str], ...] = (
-    (TREE_SINCE, "whether a candidate is in the tree asked for is checked here"),
-    (FORBIDDEN_AGGREGATES_SINCE, "candidates in forbidden aggregates are left out here"),
-    (SUFFIXES_SINCE, "named request groups are numbered"),
+    (Microversion.CANDIDATES_IN_ONE_TREE, "whether a candidate is in the tree asked for is checked here"),
+    (Microversion.FORBIDDEN_AGGREGATES, "candidates in forbidden aggregates are left out here"),
+    (Microversion.NAMED_REQUEST_GROUPS, "named request groups are numbered"),
     (
-        MAPPINGS_SINCE,
+        Microversion.MAPPINGS,
         "which provider serves which request group is not known if two groups ask for one class",
     ),
-    (ROOT_TRAITS_SINCE, "traits of root providers, such as that a host is disabled, are checked here"),
-    (CONSUMER_TYPES_SINCE, "consumers have no type"),
+    (Microversion.ROOT_TRAITS, "traits of root providers, such as that a host is disabled, are checked here"),
+    (Microversion.CONSUMER_TYPES, "consumers have no type"),
 )
 _PARAMETER = re.compile(r"^(resources|required|member_of|in_tree)(.*)$")
 _NUMBER = re.compile(r"^[1-9][0-9]*$")
@@ -67,15 +61,15 @@ class Question:
         limit = dict(query).get("limit")
         bound = int(limit) if limit is not None and limit.isdecimal() else None
         question = cls(tuple(query), bound, bound)
-        if version < ROOT_TRAITS_SINCE:
+        if version < Microversion.ROOT_TRAITS:
             question = question._without_root_traits()
-        if version < FORBIDDEN_AGGREGATES_SINCE:
+        if version < Microversion.FORBIDDEN_AGGREGATES:
             question = question._without_forbidden_aggregates()
-        if version < TREE_SINCE:
+        if version < Microversion.CANDIDATES_IN_ONE_TREE:
             question = question._without_trees()
-        if version < MAPPINGS_SINCE:
+        if version < Microversion.MAPPINGS:
             question = replace(question, classes=_distinct_classes(query))
-        return question._numbered() if version < SUFFIXES_SINCE else question
+        return question._numbered() if version < Microversion.NAMED_REQUEST_GROUPS else question
 
     def pairs(self) -> list[Pair]:
         return [(name, str(self.limit) if name == "limit" else value) for name, value in self.query]

@@ -10,6 +10,7 @@ import msgspec
 from moorage.placement.client.chunks import in_chunks
 from moorage.placement.client.contract import (
     Candidates,
+    ConsumerChangedError,
     ConsumerClaim,
     PlacementRefusedError,
     ProviderAggregates,
@@ -17,12 +18,13 @@ from moorage.placement.client.contract import (
     Written,
     ignore,
 )
-from moorage.placement.client.dialect import CONSUMER_TYPES_SINCE, FORBIDDEN_AGGREGATES_SINCE, Question
-from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, refusal
+from moorage.placement.client.dialect import Question
+from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, is_concurrent_update, refusal
 from moorage.placement.client.membership_calls import MembershipCalls, together
 from moorage.placement.client.provider_calls import ProviderCalls
 from moorage.placement.client.telling import told
-from moorage.placement.client.transport import PatientTransport, Transport
+from moorage.placement.client.transport import PatientTransport, Response, Transport
+from moorage.placement.microversions import Microversion
 from moorage.placement.search.why import Explanation
 
 
@@ -85,7 +87,7 @@ class HttpPlacement:
         if answer.status == 204:
             return [None] * len(claims)
         if len(claims) == 1:
-            return [None if doubtful and self._holds(claims[0]) else refusal(answer)]
+            return [None if doubtful and self._holds(claims[0]) else self._refusal(answer, claims)]
         middle = len(claims) // 2
         return [
             *self._claim(claims[:middle], doubtful=doubtful),
@@ -98,7 +100,14 @@ class HttpPlacement:
         )
         if answer.status == 204 or (answer.repeated and all(map(self._holds, claims))):
             return None
-        return refusal(answer)
+        return self._refusal(answer, claims)
+
+    def _refusal(self, answer: Response, claims: Sequence[ConsumerClaim]) -> PlacementRefusedError:
+        """Placement has one code for all that changed meanwhile: a look tells whether it was a consumer."""
+        refused = refusal(answer)
+        if is_concurrent_update(answer) and any(map(self._has_changed, claims)):
+            return ConsumerChangedError(refused.status, refused.detail)
+        return refused
 
     def _body(self, claim: ConsumerClaim) -> dict[str, Any]:
         body: dict[str, Any] = {
@@ -107,12 +116,15 @@ class HttpPlacement:
             "user_id": claim.user_id,
             "consumer_generation": claim.consumer_generation,
         }
-        if self._link.version >= CONSUMER_TYPES_SINCE:
+        if self._link.version >= Microversion.CONSUMER_TYPES:
             body["consumer_type"] = claim.consumer_type
         return body
 
     def _holds(self, claim: ConsumerClaim) -> bool:
         return self.allocations(claim.consumer_uuid)[0] == claim.allocations
+
+    def _has_changed(self, claim: ConsumerClaim) -> bool:
+        return self.allocations(claim.consumer_uuid)[1] != claim.consumer_generation
 
     def release(self, consumer_uuids: Sequence[str]) -> None:
         for uuid in dict.fromkeys(consumer_uuids):
@@ -131,7 +143,7 @@ class HttpPlacement:
 
     def is_among(self, provider_uuid: str, member_of: Collection[str]) -> bool:
         itself = ("uuid", provider_uuid)
-        if self._link.version >= FORBIDDEN_AGGREGATES_SINCE:
+        if self._link.version >= Microversion.FORBIDDEN_AGGREGATES:
             return bool(self._providers_of([itself, *(("member_of", value) for value in member_of)]))
         inside = [("member_of", value) for value in member_of if not value.startswith("!")]
         outside = [("member_of", value[1:]) for value in member_of if value.startswith("!")]

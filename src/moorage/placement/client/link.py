@@ -9,13 +9,14 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from moorage.core.microversions import Version, text
 from moorage.placement.client.contract import (
     MICROVERSION,
     PlacementDeniedError,
     PlacementRefusedError,
     PlacementUnavailableError,
 )
-from moorage.placement.client.dialect import OLDEST, Version, missing
+from moorage.placement.client.dialect import OLDEST, missing
 from moorage.placement.client.transport import PatientTransport, Response
 
 LOG = logging.getLogger(__name__)
@@ -33,7 +34,7 @@ class PlacementTooOldError(PlacementUnavailableError):
 
     def __init__(self, newest: Version) -> None:
         super().__init__(
-            f"Placement speaks no version above {_dotted(newest)}, at least {_dotted(OLDEST)} is needed"
+            f"Placement speaks no version above {text(newest)}, at least {text(OLDEST)} is needed"
         )
 
 
@@ -56,7 +57,7 @@ class Link:
 
     def send(self, method: str, path: str, body: Any = None) -> Response:
         version = self.version
-        headers = {"OpenStack-API-Version": f"placement {_dotted(version)}", "Accept": "application/json"}
+        headers = {"OpenStack-API-Version": f"placement {text(version)}", "Accept": "application/json"}
         content = None
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -69,7 +70,7 @@ class Link:
         if answer.status == NOT_ACCEPTABLE:
             # Replaced by an older one. The request was made for this version, so whoever sent it tries again.
             self._known = None
-            raise PlacementUnavailableError(f"Placement does not speak version {_dotted(version)} any more")
+            raise PlacementUnavailableError(f"Placement does not speak version {text(version)} any more")
         return answer
 
     def _discovered(self) -> tuple[Version, dict[str, str]]:
@@ -94,11 +95,7 @@ def _tell(version: Version, paths: dict[str, str]) -> None:
     if WHY not in paths:
         lacks.append("it can't tell why there are no candidates")
     if lacks:
-        LOG.warning("Placement speaks version %s: %s", _dotted(version), "; ".join(lacks))
-
-
-def _dotted(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
+        LOG.warning("Placement speaks version %s: %s", text(version), "; ".join(lacks))
 
 
 class _Extension(msgspec.Struct):

@@ -16,6 +16,7 @@ from moorage.placement.client.contract import (
     MICROVERSION,
     AllocationRequest,
     Candidates,
+    ConsumerChangedError,
     ConsumerClaim,
     PlacementRefusedError,
     PlacementUnavailableError,
@@ -29,6 +30,7 @@ from moorage.placement.client.telling import told
 from moorage.placement.errors import (
     ClassNotFound,
     ConflictError,
+    ConsumerGenerationConflict,
     PlacementError,
     ProviderNotFound,
     TraitNotFound,
@@ -248,4 +250,5 @@ def _refusal(error: Exception | None) -> PlacementRefusedError | None:
 
 
 def _told(error: PlacementError) -> PlacementRefusedError:
-    return PlacementRefusedError(409 if isinstance(error, ConflictError) else 400, str(error))
+    kind = ConsumerChangedError if isinstance(error, ConsumerGenerationConflict) else PlacementRefusedError
+    return kind(409 if isinstance(error, ConflictError) else 400, str(error))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from moorage.core.uuids import is_uuid_like
+from moorage.placement.microversions import Microversion
 from moorage.placement.search.providers import ProviderFilters
 from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
 
@@ -41,11 +42,11 @@ def candidates_request(pairs: Pairs, version: Version) -> SearchRequest:
     root_required, root_forbidden = _root_traits(_values(pairs, "root_required"))
     same_subtrees = _same_subtrees(_values(pairs, "same_subtree"))
     groups = _groups(pairs, version)
-    if version >= (1, 36):
+    if version >= Microversion.SAME_SUBTREE:
         _check_resourceless(groups, same_subtrees)
     else:
         _check_orphans(groups)
-    if version >= (1, 22):
+    if version >= Microversion.FORBIDDEN_TRAITS:
         _check_conflicts(groups)
     if policy is None and sum(group.granular for group in groups.values()) > 1:
         raise QueryError(
@@ -58,7 +59,7 @@ def candidates_request(pairs: Pairs, version: Version) -> SearchRequest:
         root_required=root_required,
         root_forbidden=root_forbidden,
         same_subtrees=same_subtrees,
-        nested=version >= (1, 29),
+        nested=version >= Microversion.CANDIDATES_FROM_TREES,
     )
 
 
@@ -126,7 +127,7 @@ def _values(pairs: Pairs, name: str) -> list[str]:
 
 def _groups(pairs: Pairs, version: Version) -> dict[str, RequestGroup]:
     """Each parameter is read once, with all its values: a request may have thousands."""
-    pattern = _KEY_1_33 if version >= (1, 33) else _KEY
+    pattern = _KEY_1_33 if version >= Microversion.NAMED_REQUEST_GROUPS else _KEY
     by_key: dict[str, list[str]] = {}
     for key, value in pairs:
         by_key.setdefault(key, []).append(value)
@@ -164,7 +165,7 @@ def _in_tree(value: str) -> str:
 
 
 def _traits(values: list[str], version: Version) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    if version < (1, 39):
+    if version < Microversion.ANY_OF_TRAITS:
         values = values[-1:]  # repeating it had no meaning before
     required: list[frozenset[str]] = []
     forbidden: set[str] = set()
@@ -172,7 +173,7 @@ def _traits(values: list[str], version: Version) -> tuple[tuple[frozenset[str], 
         if value.startswith("in:"):
             required.append(_any_traits(value, version))
         else:
-            more, not_these = _plain_traits(value, forbidding=version >= (1, 22))
+            more, not_these = _plain_traits(value, forbidding=version >= Microversion.FORBIDDEN_TRAITS)
             required += [frozenset({name}) for name in more]
             forbidden |= not_these
     return tuple(dict.fromkeys(required)), frozenset(forbidden)
@@ -180,7 +181,7 @@ def _traits(values: list[str], version: Version) -> tuple[tuple[frozenset[str], 
 
 def _any_traits(value: str, version: Version) -> frozenset[str]:
     complaint = "Invalid query string parameters: "
-    if version < (1, 39):
+    if version < Microversion.ANY_OF_TRAITS:
         raise QueryError(
             f"{complaint}The format 'in:HW_CPU_X86_VMX,CUSTOM_MAGIC' only supported since microversion 1.39. "
             f"Got: {value}"
@@ -231,7 +232,7 @@ def _root_traits(values: list[str]) -> tuple[frozenset[str], frozenset[str]]:
 def _member_of(
     values: list[str], suffix: str, version: Version
 ) -> tuple[tuple[frozenset[str], ...], frozenset[str]]:
-    if version < (1, 24) and len(values) > 1:
+    if version < Microversion.REPEATED_MEMBER_OF and len(values) > 1:
         raise QueryError(f"Multiple member_of{suffix} parameters are not supported")
     required = []
     forbidden: set[str] = set()
@@ -240,7 +241,7 @@ def _member_of(
         uuids = _aggregates(value)
         if not negative:
             required.append(uuids)
-        elif version < (1, 32):
+        elif version < Microversion.FORBIDDEN_AGGREGATES:
             raise QueryError(
                 f"Forbidden member_of{suffix} parameters are not supported in the specified microversion"
             )

@@ -157,10 +157,11 @@ def test_only_administrators_choose_hosts(cloud: Cloud) -> None:
     assert (asked["host"], asked["node"], asked["forced"]) == ("host2", "host2-node", False)
     refusal = sentence(cloud.admin.boot(host="host9"), 400)
     assert refusal == "Compute host host9 could not be found."
-    for elsewhere in (
+    others: tuple[dict[str, Any], ...] = (
         {"host": "host1", "hypervisor_hostname": "host2-node"},
         {"availability_zone": "nova:host1:host2-node"},
-    ):
+    )
+    for elsewhere in others:
         assert "Compute host host2-node could not be found." in sentence(cloud.admin.boot(**elsewhere), 400)
     both = cloud.admin.boot(host="host1", availability_zone="nova:host1")
     assert "mutually exclusive" in sentence(both, 400)
@@ -244,7 +245,8 @@ def test_user_data_and_password_are_taken_as_given(cloud: Cloud) -> None:
 
 
 def test_how_the_disk_is_partitioned_is_remembered(cloud: Cloud) -> None:
-    answer = cloud.alice.boot(**{"OS-DCF:diskConfig": "AUTO"})
+    partitioned: dict[str, Any] = {"OS-DCF:diskConfig": "AUTO"}
+    answer = cloud.alice.boot(**partitioned)
     assert answer.json["server"]["OS-DCF:diskConfig"] == "AUTO"
     uuid = answer.json["server"]["id"]
     assert cloud.alice.get(f"/servers/{uuid}")["server"]["OS-DCF:diskConfig"] == "AUTO"

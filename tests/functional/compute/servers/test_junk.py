@@ -104,6 +104,7 @@ def test_reasons(cloud: Cloud, reason: str) -> None:
 
 def test_bodies_that_are_no_objects(cloud: Cloud) -> None:
     uuid = cloud.alice.booted()
+    nested: list[Any] = [{"server": None}, {"server": []}, {"server": {"imageRef": IMAGE}}]
     for method, path in (
         ("POST", "/servers"),
         ("PUT", f"/servers/{uuid}"),
@@ -111,6 +112,6 @@ def test_bodies_that_are_no_objects(cloud: Cloud) -> None:
         ("POST", f"/servers/{uuid}/metadata"),
         ("PUT", f"/servers/{uuid}/tags"),
     ):
-        for body in (None, [], "text", 7, {"server": None}, {"server": []}, {"server": {"imageRef": IMAGE}}):
+        for body in (None, [], "text", 7, *nested):
             answer = cloud.alice.call(method, path, body)
             assert answer.status_code in (400, 415), (method, path, body, answer.text)

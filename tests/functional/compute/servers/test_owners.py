@@ -143,7 +143,10 @@ def passwords(sqlite_url: str, tmp_path: Path) -> Iterator[falcon.testing.TestCl
     (tmp_path / "htpasswd").write_text("".join(lines))
     named = [f"{thing}:{verb}" for thing in ("servers", "os-server-groups") for verb in ("show", "delete")]
     rules = dict.fromkeys(named, "user_id:%(user_id)s")
-    overrides = {"auth.strategy": "basic", "auth.basic_auth_file": str(tmp_path / "htpasswd")}
+    overrides: dict[str, object] = {
+        "auth.strategy": "basic",
+        "auth.basic_auth_file": str(tmp_path / "htpasswd"),
+    }
     with cloud_on(sqlite_url, overrides, [policy_file(tmp_path, rules)]) as running:
         yield running.client
 

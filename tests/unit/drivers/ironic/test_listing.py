@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,7 +31,7 @@ class Nodes(IronicClient):
         self.newest_version: Version = (1, 82)
         self.asked: list[str] = []
 
-    def put(self, uuid: str, at: datetime | None, **fields: str) -> None:
+    def put(self, uuid: str, at: datetime | None, **fields: Any) -> None:
         self.nodes[uuid] = (NodeRecord(uuid, **fields), at)
 
     def version(self) -> Version:
