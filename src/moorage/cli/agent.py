@@ -16,10 +16,10 @@ from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.messaging import MessagingAgentSide
 from moorage.cli import agent_driver, metrics, settings
 from moorage.cli.agent_driver import ChosenDriver
-from moorage.cli.ending import Shutdown, ignore_hangup
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
+from moorage.cli.shutdown import Shutdown, ignore_hangup
 from moorage.core import log, private
 from moorage.core.config import ConfigError
 from moorage.drivers import installed

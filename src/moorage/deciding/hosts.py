@@ -66,10 +66,10 @@ class Hosts:
             facts = connection.execute(query).scalar_one_or_none() or {}
         return facts.get("host_ip")
 
-    def has_heir(self, host: str) -> bool:
+    def has_live_peer(self, host: str) -> bool:
         """Whether a host that lives shares nodes with this one, and takes over servers."""
         with self._database.read() as connection:
-            return peers.has_heir(connection, host, self._down_after)
+            return peers.has_live_peer(connection, host, self._down_after)
 
     def states(
         self, node_uuids: Collection[str], facts: AggregateFacts | None = None

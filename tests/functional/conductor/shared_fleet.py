@@ -206,7 +206,7 @@ class SharedFleet:
 
     def _record(self, said: Heartbeat) -> None:
         def work(connection: sa.Connection) -> dict[str, list[Task]]:
-            registry.sign_of_life(
+            registry.heartbeat(
                 connection, said.host, registry.AGENT_BINARY, version=said.version, facts=said.facts
             )
             told = {said.host: ownership.peer_orders(connection, said, DOWN_AFTER)}

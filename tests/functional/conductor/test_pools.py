@@ -117,7 +117,7 @@ def test_only_a_peer_that_is_alike_and_willing_gets_a_pool(control: Pools, facts
     control.die("host")
     control.say("peer", wants=False, **facts)
     assert (control.owner("host"), control.host_of(server)) == ("host", "host")
-    assert not control.hosts.has_heir("host")
+    assert not control.hosts.has_live_peer("host")
 
 
 def test_each_pool_goes_to_one_of_several_peers(control: Pools) -> None:
