@@ -151,7 +151,7 @@ def api_process(site: Site, directory: Path) -> Iterator[Service]:
     placement = {"auth_type": "none", "endpoint": f"http://127.0.0.1:{site.proxy.port}"}
     url = site.cloud.conf.database.connection
     config = moorage.configure(directory, url, {"placement_client": placement, "compute": {"workers": "1"}})
-    command = [PROGRAMS / "moorage-api", "--config-file", config, "--port", str(port)]
+    command: list[str | Path] = [PROGRAMS / "moorage-api", "--config-file", config, "--port", str(port)]
     with start_service(command, port, directory / "api.log", ready=lambda: port_is_open(port)) as service:
         yield service
 
