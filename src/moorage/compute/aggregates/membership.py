@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.aggregates import aggregate_hosts, aggregates, deleted_aggregates, unmirrored_nodes
 from moorage.db.tables.compute import IS_PLACE, nodes
+from moorage.db.upsert import upsert
 
 NOWHERE: frozenset[str] = frozenset()
 
@@ -85,10 +85,7 @@ def mark_due(connection: Connection, node_uuids: Iterable[str]) -> None:
     now = utcnow()
     rows = [{"uuid": uuid, "since": now} for uuid in node_uuids]
     if rows:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        statement = dialect.insert(unmirrored_nodes)
-        again = statement.on_conflict_do_update(index_elements=["uuid"], set_={"since": now})
-        connection.execute(again, rows)
+        connection.execute(upsert(connection, unmirrored_nodes, ["uuid"], renewed=["since"]), rows)
 
 
 def postpone(connection: Connection, node_uuids: Collection[str]) -> None:
