@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from moorage.cli import settings
-from moorage.placement.client.probe import Finding, Health, probe
+from moorage.placement.client.probe import PlacementHealth, PlacementProbe, probe
 from tests.integration.clouds import NODE, add_node, keystone_clouds
 from tests.lab.client.openstack import ClientError, openstack, without_cloud
 from tests.lab.keystone import service as keystone_service
@@ -202,7 +202,7 @@ def test_our_own_commands_take_a_keystone_cloud(cloud: Cloud) -> None:
     assert json.loads(ran.stdout)["total"] == 13
 
 
-def looked_at_by(cloud: Cloud, directory: Path, person: Person, **more: str) -> Finding:
+def looked_at_by(cloud: Cloud, directory: Path, person: Person, **more: str) -> PlacementProbe:
     """What a service that has these credentials finds when it starts."""
     section = {"auth_type": "password", **person.auth(cloud.keystone.url), **more}
     path = directory / "client.conf"
@@ -212,16 +212,19 @@ def looked_at_by(cloud: Cloud, directory: Path, person: Person, **more: str) -> 
 
 def test_a_service_finds_out_whether_it_gets_in(cloud: Cloud, tmp_path: Path) -> None:
     found = looked_at_by(cloud, tmp_path, cloud.people.nova)
-    assert (found.health, found.version) == (Health.READY, (1, 39))
+    assert (found.health, found.version) == (PlacementHealth.READY, (1, 39))
     for denied, reason in (
         (looked_at_by(cloud, tmp_path, cloud.people.nova, password="wrong"), "Keystone gives no access"),
         (looked_at_by(cloud, tmp_path, cloud.people.outsider), "status 403"),
         (looked_at_by(cloud, tmp_path, cloud.people.nova, service_type="plaice"), "Keystone gives no access"),
     ):
-        assert denied.health is Health.DENIED
+        assert denied.health is PlacementHealth.DENIED
         assert reason in denied.sentence
     elsewhere = f"http://127.0.0.1:{free_port()}"
-    assert looked_at_by(cloud, tmp_path, cloud.people.nova, auth_url=elsewhere).health is Health.UNREACHABLE
+    assert (
+        looked_at_by(cloud, tmp_path, cloud.people.nova, auth_url=elsewhere).health
+        is PlacementHealth.UNREACHABLE
+    )
 
 
 def test_while_keystone_is_away_callers_are_told_and_the_service_stays(cloud: Cloud) -> None:

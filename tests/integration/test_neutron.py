@@ -22,7 +22,7 @@ from openstack.exceptions import (
 
 from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
-from moorage.core.neighbours import adapter
+from moorage.core.openstack_services import adapter
 from moorage.core.paging import Page
 from moorage.network.connect import link
 from moorage.network.neutron import NeutronNetwork

@@ -7,11 +7,12 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import msgspec
 from prometheus_client import Counter
 
+from moorage.agent import driver_tasks
+from moorage.agent.driver_tasks import Facts
 from moorage.agent.journal import Journal, is_removal
 from moorage.agent.lanes import Lanes
 from moorage.agent.ports import Ports
@@ -25,6 +26,7 @@ from moorage.drivers.contract import (
     NotOursError,
     ServerSpec,
 )
+from moorage.drivers.parts import LiveMovable
 from moorage.network import delegation
 from moorage.network.delegation import Delegated
 
@@ -37,8 +39,6 @@ _PATIENCE = 30
 
 _PLACING = frozenset({"spawn", "take_over", "expect"})
 """Tasks that bring a server here: what is wrong with this host need not be wrong with another."""
-
-Facts = dict[str, Any]
 
 
 class Executor:
@@ -69,17 +69,6 @@ class Executor:
             "destroy": self._destroy,
             DISCARD: self._destroy,
             RELEASE_PORTS: self._release_ports,
-            "start": self._start,
-            "stop": self._stop,
-            "reboot": self._reboot,
-            "look": self._look,
-            "rebuild": self._rebuild,
-            "hand_over": self._hand_over_server,
-            "take_over": self._take_over,
-            "expect": self._expect,
-            "live_migrate": self._live_migrate,
-            "attach_interface": self._attach_interface,
-            "detach_interface": self._detach_interface,
         }
 
     def start(self) -> None:
@@ -109,6 +98,8 @@ class Executor:
 
     def signal(self, task: Task) -> None:
         """Tell the driver something about a call that is at work: it can't wait for its turn."""
+        if not isinstance(self._driver, LiveMovable):
+            return  # none is ever at work
         if task.kind == ABORT:
             self._driver.abort_live_migration(task.server_uuid)
         elif task.kind == HURRY:
@@ -176,9 +167,8 @@ class Executor:
     def _perform(self, task: Task) -> Result:
         try:
             method = self._methods.get(task.kind)
-            if method is None:
-                raise DriverError(f"this agent knows no task {task.kind!r}")
-            return _result(task, ok=True, facts=method(task))
+            facts = driver_tasks.perform(self._driver, task) if method is None else method(task)
+            return _result(task, ok=True, facts=facts)
         except (DriverClosedError, NotOursError):
             raise
         except NoRoomError as error:
@@ -232,48 +222,6 @@ class Executor:
         if holding is not None:
             self._ports.release(holding)
         return {}
-
-    def _start(self, task: Task) -> Facts:
-        return {"power_state": self._driver.start(task.server_uuid, task.node_uuid)}
-
-    def _stop(self, task: Task) -> Facts:
-        return {"power_state": self._driver.stop(task.server_uuid, task.node_uuid)}
-
-    def _look(self, task: Task) -> Facts:
-        return {"power_state": self._driver.power(task.server_uuid, task.node_uuid)}
-
-    def _reboot(self, task: Task) -> Facts:
-        hard = bool(task.payload.get("hard", False))
-        return {"power_state": self._driver.reboot(task.server_uuid, task.node_uuid, hard=hard)}
-
-    def _rebuild(self, task: Task) -> Facts:
-        return {"power_state": self._driver.rebuild(_spec(task))}
-
-    def _hand_over_server(self, task: Task) -> Facts:
-        return {"parcel": self._driver.hand_over(task.server_uuid, task.node_uuid)}
-
-    def _take_over(self, task: Task) -> Facts:
-        return {"power_state": self._driver.take_over(_spec(task), task.payload["parcel"])}
-
-    def _expect(self, task: Task) -> Facts:
-        return {"parcel": self._driver.expect(_spec(task))}
-
-    def _live_migrate(self, task: Task) -> Facts:
-        destination = task.payload["destination"]
-        return {"parcel": self._driver.live_migrate(task.server_uuid, task.node_uuid, destination)}
-
-    def _attach_interface(self, task: Task) -> Facts:
-        self._driver.attach_interface(task.server_uuid, task.node_uuid, task.payload["port"])
-        return {}
-
-    def _detach_interface(self, task: Task) -> Facts:
-        self._driver.detach_interface(task.server_uuid, task.node_uuid, str(task.payload["port_id"]))
-        return {}
-
-
-def _spec(task: Task) -> ServerSpec:
-    spec = msgspec.convert(task.payload["spec"], ServerSpec)
-    return msgspec.structs.replace(spec, work=str(task.operation_id))
 
 
 def _interrupted(task: Task) -> Result:

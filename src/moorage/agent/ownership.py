@@ -17,7 +17,9 @@ import msgspec
 
 from moorage.agent.lease import OwnershipLease
 from moorage.bus.contract import Bid, NodeFacts, Tally
-from moorage.drivers.contract import SharedNode, SharedNodes
+from moorage.drivers import capabilities, parts
+from moorage.drivers.contract import Node
+from moorage.drivers.shared_nodes import SharedNode, SharedNodes
 
 LOG = logging.getLogger(__name__)
 
@@ -57,6 +59,7 @@ class Ownership:
     def __init__(self, host: str, driver: SharedNodes, *, failover_servers: bool = True) -> None:
         self._host = host
         self.driver = driver
+        self._abilities = parts.of(driver)
         self._policy = {"failover_servers": failover_servers}
         self._lock = threading.Lock()
         self.members: tuple[str, ...] = ()
@@ -232,12 +235,17 @@ class Ownership:
     def _wishes(self, mine: set[str], eligible: Mapping[str, SharedNode]) -> dict[str, NodeFacts]:
         """Nodes to get, and own ones that conductors know otherwise."""
         interesting = mine | (self._epochs.keys() & eligible.keys())
-        said = {uuid: _facts(eligible[uuid]) for uuid in interesting}
+        said = {uuid: self._facts(eligible[uuid].node) for uuid in interesting}
         return {
             uuid: facts
             for uuid, facts in said.items()
             if uuid not in self._epochs or self._told.get(uuid) != facts
         }
+
+    def _facts(self, node: Node) -> NodeFacts:
+        return NodeFacts(
+            node.uuid, node.name, node.hypervisor_type, capabilities.facts(self._abilities, node)
+        )
 
     def _give_up(self, uuid: str) -> int:
         """The epoch at which it was ours; whoever grants it anew has to name a later one."""
@@ -247,8 +255,3 @@ class Ownership:
         self._told.pop(uuid, None)
         self._wanted.pop(uuid, None)
         return epoch
-
-
-def _facts(shared: SharedNode) -> NodeFacts:
-    node = shared.node
-    return NodeFacts(uuid=node.uuid, name=node.name, hypervisor_type=node.hypervisor_type, facts=node.facts)

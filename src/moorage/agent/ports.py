@@ -17,7 +17,7 @@ import msgspec
 from oslo_config import cfg
 
 from moorage.drivers.contract import DriverError
-from moorage.network.contract import Holding, Network, NetworkError, NetworkUnavailableError, PortRecord
+from moorage.network.contract import Network, NetworkError, NetworkUnavailableError, PortRecord, ServerPorts
 from moorage.network.delegation import Delegated
 
 LOG = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ class Ports:
         wishes = order.networks if isinstance(order.networks, list) else []
         brought = frozenset(wish["port"] for wish in wishes if wish.get("port"))
         try:
-            self._network.release([Holding(order.server_uuid, [], brought)])
+            self._network.release([ServerPorts(order.server_uuid, [], brought)])
         except (NetworkError, NetworkUnavailableError) as error:
             LOG.warning("ports of server %s are left behind for now: %s", order.server_uuid, error)
 
@@ -84,7 +84,7 @@ class Ports:
         """Until they carry traffic, for which they have a bounded time."""
         if not (ports and self._settings.plug_seconds):
             return
-        network, holding = self._required(), Holding(server_uuid, ports)
+        network, holding = self._required(), ServerPorts(server_uuid, ports)
         deadline = time.monotonic() + self._settings.plug_seconds
         while not all(self._patiently(lambda: network.are_up([holding]), wanted)):
             if not wanted():
@@ -99,7 +99,7 @@ class Ports:
             raise DriverError("the ports did not come up in time", retry_elsewhere=True)
         LOG.warning("server %s runs, but its ports are not up", server_uuid)
 
-    def release(self, holding: Holding) -> None:
+    def release(self, holding: ServerPorts) -> None:
         """A server is gone for good."""
         network = self._required()
         try:

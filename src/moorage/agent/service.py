@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -41,7 +41,8 @@ from moorage.bus.contract import (
 from moorage.bus.versions import NEWEST
 from moorage.core.clock import utcnow
 from moorage.core.periodic import Periodic
-from moorage.drivers.contract import NO_STATE, Driver, DriverError, Node
+from moorage.drivers import capabilities, parts
+from moorage.drivers.contract import NO_STATE, Driver, DriverError
 from moorage.placement.client.contract import (
     PlacementClient,
     PlacementRefusedError,
@@ -111,6 +112,7 @@ class AgentService:
         `ports`, conductors may leave those of servers to us."""
         self._settings = settings
         self._driver = driver
+        self._abilities = parts.of(driver)
         self._bus = bus
         self._journal = journal
         self._executor = Executor(driver, journal, bus.report, settings.threads, ports)
@@ -260,7 +262,7 @@ class AgentService:
             self._say_everything_again()
         if self._ownership is not None:
             self._ownership.about_to_beat()
-        nodes = None if self._ownership is not None else _facts(self._driver.nodes())
+        nodes = None if self._ownership is not None else self._node_facts()
         newest = self._journal.newest()  # before we look: then what we see is not older
         busy = self._executor.busy()
         found = {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
@@ -297,6 +299,12 @@ class AgentService:
         if self._ownership is not None and self._ownership.has_more:
             self._heartbeats.wake()
 
+    def _node_facts(self) -> list[NodeFacts]:
+        return [
+            NodeFacts(node.uuid, node.name, node.hypervisor_type, capabilities.facts(self._abilities, node))
+            for node in self._driver.nodes()
+        ]
+
     def _terms(self) -> dict[str, Any]:
         """What conductors find our peers by, and whom we know already."""
         return {} if self._ownership is None else self._ownership.facts()
@@ -317,13 +325,6 @@ class AgentService:
         self._sharing.forget()
         self._inventory.wake()
         self._journal.forget(self._settings.remember_seconds)
-
-
-def _facts(nodes: Sequence[Node]) -> list[NodeFacts]:
-    return [
-        NodeFacts(uuid=node.uuid, name=node.name, hypervisor_type=node.hypervisor_type, facts=node.facts)
-        for node in nodes
-    ]
 
 
 def _news(before: dict[str, int], now: dict[str, int], *, everything: bool) -> dict[str, int]:

@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Iterable
 from prometheus_client import Counter
 
 from moorage.bus.contract import Doubt
-from moorage.drivers.contract import DriverClosedError, DriverError, Held, SharedNodes
+from moorage.drivers.contract import DriverClosedError, DriverError
+from moorage.drivers.shared_nodes import Held, SharedNodes
 
 LOG = logging.getLogger(__name__)
 

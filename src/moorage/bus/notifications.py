@@ -44,7 +44,7 @@ class Notifications(Protocol):
     def close(self) -> None: ...
 
 
-class Silence:
+class NoNotifications:
     """Notifications that are switched off."""
 
     def server(
@@ -108,4 +108,4 @@ class OsloNotifications:
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Notifications:
-    return OsloNotifications(conf) if conf.notifications.enabled else Silence()
+    return OsloNotifications(conf) if conf.notifications.enabled else NoNotifications()

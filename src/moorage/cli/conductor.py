@@ -9,11 +9,11 @@ from oslo_config import cfg
 from moorage.bus import notifications
 from moorage.bus.messaging import MessagingConductorSide
 from moorage.cli import metrics, settings, workers
-from moorage.cli.ending import Shutdown, ignore_hangup
 from moorage.cli.errors import Commands
 from moorage.cli.network_access import require_network
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
+from moorage.cli.shutdown import Shutdown, ignore_hangup
 from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import log
 from moorage.db import engine

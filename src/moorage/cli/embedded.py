@@ -15,8 +15,8 @@ from oslo_config import cfg
 from moorage.cli import address, authentication, credentials, settings
 from moorage.cli.cloud import Cloud
 from moorage.cli.credentials import Credentials, Endpoints
-from moorage.cli.ending import Shutdown, ignore_hangup
 from moorage.cli.errors import CommandError
+from moorage.cli.shutdown import Shutdown, ignore_hangup
 from moorage.core import private
 from moorage.db import engine, migrate
 from moorage.http.auth import Wsgi

@@ -20,7 +20,7 @@ from moorage.db.order import by_character
 from moorage.db.tables.compute import services
 from moorage.network import probe as network_probe
 from moorage.placement.client.connect import is_configured
-from moorage.placement.client.probe import Health, probe
+from moorage.placement.client.probe import PlacementHealth, probe
 from moorage.placement.microversions import Microversion
 
 CHECK_FAILED = 255
@@ -71,7 +71,7 @@ class Checks(upgradecheck.UpgradeCommands):
                 f"Placement speaks version {text(found.version)}, this release needs "
                 f"{text(Microversion.CANDIDATES_IN_ONE_TREE)}: upgrade Placement first."
             )
-        if found.health is Health.READY:
+        if found.health is PlacementHealth.READY:
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
         if self._conf.placement.required:
             return _failure(f"{found.sentence}.")
@@ -80,12 +80,12 @@ class Checks(upgradecheck.UpgradeCommands):
     def network(self) -> upgradecheck.Result:
         """Conductors make and bind ports, so they need to get at the network service."""
         found = network_probe.probe(self._conf)
-        if found.health is network_probe.Health.READY:
+        if found.health is network_probe.NetworkHealth.READY:
             return upgradecheck.Result(upgradecheck.Code.SUCCESS)
-        senseless = found.health is network_probe.Health.MISCONFIGURED
+        senseless = found.health is network_probe.NetworkHealth.MISCONFIGURED
         if senseless or self._conf.network.required_on_conductor:
             return _failure(f"{found.sentence}.")
-        missing = found.health is network_probe.Health.MISSING
+        missing = found.health is network_probe.NetworkHealth.MISSING
         meanwhile = "agents make and bind ports" if missing else "boots wait"
         return upgradecheck.Result(
             upgradecheck.Code.WARNING,

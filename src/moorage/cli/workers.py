@@ -21,15 +21,15 @@ from oslo_config import cfg
 from sqlalchemy.engine import Engine
 
 from moorage.cli import authentication, settings
-from moorage.cli.ending import Shutdown, ignore_hangup
 from moorage.cli.errors import CommandError
+from moorage.cli.shutdown import Shutdown, ignore_hangup
 from moorage.core import log, metrics
 from moorage.db import engine, migrate
 
 LOG = logging.getLogger(__name__)
 MOST_CONNECTIONS = 512
 """Of a worker. Each may have a thread that waits for the rest of a body; how many requests are worked on at
-the same time is another matter (`http/turns.py`)."""
+the same time is another matter (`http/concurrency.py`)."""
 IDLE_MILLISECONDS = 30_000
 """After which a connection is closed that is not used, or whose request has not got as far as its body."""
 _SPARE_SECONDS = 3

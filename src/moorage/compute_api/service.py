@@ -10,11 +10,13 @@ from functools import cached_property
 from oslo_config import cfg
 
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.aggregates.mirror import Mirror
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.hosts.status_mirror import StatusMirror
-from moorage.compute.known import Now, ReferenceCache
+from moorage.compute.reference_cache import ReferenceCache, ReferenceSnapshot
 from moorage.compute.servers import creation
-from moorage.compute.servers.creation import CreationRequest, Made
+from moorage.compute.servers.creation import CreatedServers, CreationRequest
+from moorage.compute_api.hosts.background_mirror import BackgroundMirror
 from moorage.db.database import Database
 from moorage.db.desk import Desk
 from moorage.deciding.decider import Decider
@@ -64,7 +66,7 @@ class ComputeService:
     """What conductors decide by; plans are made by the same."""
 
     @cached_property
-    def creations(self) -> Desk[CreationRequest, Made]:
+    def creations(self) -> Desk[CreationRequest, CreatedServers]:
         """Where requests for servers queue up to be written together."""
         return Desk(self.database, creation.create)
 
@@ -82,6 +84,10 @@ class ComputeService:
         return StatusMirror(self.database, self.placement)
 
     @cached_property
+    def mirror(self) -> BackgroundMirror:
+        return BackgroundMirror(Mirror(self.database, self.placement))
+
+    @cached_property
     def aggregates(self) -> KnownAggregates:
         return KnownAggregates(self.database)
 
@@ -93,7 +99,7 @@ class ComputeService:
         """As of now."""
         return self.zones_at(self.known.now())
 
-    def zones_at(self, now: Now) -> Zones:
+    def zones_at(self, now: ReferenceSnapshot) -> Zones:
         return Zones(now.aggregates().zone_of, self.settings.default_zone, self.settings.internal_zone)
 
     def healthy(self) -> bool:

@@ -16,9 +16,9 @@ from moorage.compute_api.versions import VERSIONS
 from moorage.http import auth
 from moorage.http.app import Application
 from moorage.http.auth import Wsgi
+from moorage.http.concurrency import ConcurrencyLimit
 from moorage.http.entry import EntryMiddleware
 from moorage.http.policy import Authorizer
-from moorage.http.turns import Turns
 
 OLD_REQUEST_ID = "x-compute-request-id"
 """What the Compute API called it before there was a name for all services; clients still read it."""
@@ -40,4 +40,6 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
-    return EntryMiddleware(Turns(stack, conf.compute.threads), "compute", service.healthy, (OLD_REQUEST_ID,))
+    return EntryMiddleware(
+        ConcurrencyLimit(stack, conf.compute.threads), "compute", service.healthy, (OLD_REQUEST_ID,)
+    )

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from oslo_config import cfg
 
 from moorage.bus.contract import ConductorSide
-from moorage.bus.notifications import Notifications, Silence
+from moorage.bus.notifications import NoNotifications, Notifications
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.conductor.agents.agents import Agents
 from moorage.conductor.agents.inbox import Inbox
+from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.presence import Presence
-from moorage.conductor.agents.vigil import Vigil
 from moorage.conductor.chores.catching_up import CatchingUp
 from moorage.conductor.chores.mirroring import Mirroring
 from moorage.conductor.engine.notices import Notices
@@ -85,7 +85,7 @@ class ConductorService:
         notifications: Notifications | None = None,
     ) -> None:
         self._bus = bus
-        self._notifications = notifications or Silence()
+        self._notifications = notifications or NoNotifications()
         aggregates, zone = KnownAggregates(database), settings.default_zone
         hosts = Hosts(database, aggregates, down_after=settings.service_down_time, default_zone=zone)
         decider = Decider(database, hosts, aggregates, placement, settings.scheduler, default_zone=zone)
@@ -122,7 +122,7 @@ class ConductorService:
             self.runner.wake,
             bus.cast,
             self._mirroring.wake,
-            Vigil(settings.service_down_time),
+            ListeningPeriod(settings.service_down_time),
         )
         self._catching_up = CatchingUp(database, placement, bus.cast)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)

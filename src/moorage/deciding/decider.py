@@ -52,7 +52,7 @@ class NoHost:
 
 
 @dataclass(frozen=True, slots=True)
-class Leaving:
+class MoveSource:
     """A server that is on a host already, and has to go to another one."""
 
     host: str
@@ -68,7 +68,7 @@ class Seat:
 
     server: Subject
     tried_nodes: frozenset[str] = frozenset()
-    leaving: Leaving | None = None
+    leaving: MoveSource | None = None
     full_cells: frozenset[str] = frozenset()
     """Where there was no address for it."""
     failed_hosts: frozenset[str] = frozenset()
@@ -97,7 +97,7 @@ class Seat:
     def of_move(
         cls,
         server: Subject,
-        leaving: Leaving,
+        leaving: MoveSource,
         flavor: Mapping[str, Any],
         target: str | None,
         tried_nodes: frozenset[str] = frozenset(),
@@ -124,7 +124,7 @@ class Seat:
         return Trace(self.server.uuid, [], problem=problem, attempts=self.attempts)
 
 
-class Pass:
+class SchedulingPass:
     """One batch's decisions: the board that they are made on, and what Placement said about emptiness."""
 
     def __init__(self, facts: AggregateFacts) -> None:
@@ -154,16 +154,16 @@ class Decider:
         self._selector = Selector(settings)
         self._default_zone = default_zone
 
-    def decide(self, seats: Sequence[Seat]) -> Pass:
+    def decide(self, seats: Sequence[Seat]) -> SchedulingPass:
         """Give each seat its choices, best first, or its refusal."""
-        this = Pass(self._aggregates.facts())
+        this = SchedulingPass(self._aggregates.facts())
         self._ask(seats, this.facts)
         undecided = [seat for seat in seats if seat.refusal is None]
         while undecided:
             undecided = self._decide_all(undecided, this)
         return this
 
-    def none_left(self, seat: Seat, this: Pass) -> None:
+    def none_left(self, seat: Seat, this: SchedulingPass) -> None:
         """The seat stays empty: find out why."""
         trace = seat.trace
         trace.chosen = None
@@ -187,7 +187,7 @@ class Decider:
         misses = [NearMiss(state.node, [_shortcoming(state)]) for state in states]
         return Emptiness(trees=len(misses), trees_left=0, nearest=misses)
 
-    def _counted(self, narrowing: Narrowing, this: Pass) -> Narrowing:
+    def _counted(self, narrowing: Narrowing, this: SchedulingPass) -> Narrowing:
         """With the number of providers that it alone excludes, whatever else was asked for."""
         if narrowing.member_of not in this.excluded:
             why = self._placement.why([("resources", "VCPU:1"), ("member_of", narrowing.member_of)])
@@ -248,7 +248,7 @@ class Decider:
 
     # ------------------------------------------------------------ what is decided
 
-    def _decide_all(self, seats: Sequence[Seat], this: Pass) -> list[Seat]:
+    def _decide_all(self, seats: Sequence[Seat], this: SchedulingPass) -> list[Seat]:
         """Decide for these; answers those whose candidates were all unfit, to be asked for more of them."""
         board = this.board
         answers = {query: self._candidates(query) for query in _queries(seats)}
@@ -274,7 +274,7 @@ class Decider:
         except PlacementRefusedError as error:
             return error
 
-    def _decide_one(self, seat: Seat, found: Offers, this: Pass) -> bool:
+    def _decide_one(self, seat: Seat, found: Offers, this: SchedulingPass) -> bool:
         """False if a wider question may find a host where this one did not."""
         assert seat.request is not None
         seat.decision = self._selector.select(seat.request, found, this.board, seat.query)

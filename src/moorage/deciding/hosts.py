@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import timedelta
 from functools import lru_cache
+from typing import NamedTuple
 
 import msgspec
 import sqlalchemy as sa
 
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
-from moorage.compute.hosts import liveness, peers
+from moorage.compute.hosts import liveness, node_capabilities, peers
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.db.database import Database
 from moorage.db.probe import Probe, as_text
 from moorage.db.tables.compute import SHARED_CAPACITY, nodes
-from moorage.drivers.ironic.inventory import HYPERVISOR_TYPE as BARE_METAL
-from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
 from moorage.scheduler.aggregates import AggregateFacts
 from moorage.scheduler.hosts import HostState
 
@@ -67,10 +66,10 @@ class Hosts:
             facts = connection.execute(query).scalar_one_or_none() or {}
         return facts.get("host_ip")
 
-    def has_heir(self, host: str) -> bool:
+    def has_live_peer(self, host: str) -> bool:
         """Whether a host that lives shares nodes with this one, and takes over servers."""
         with self._database.read() as connection:
-            return peers.has_heir(connection, host, self._down_after)
+            return peers.has_live_peer(connection, host, self._down_after)
 
     def states(
         self, node_uuids: Collection[str], facts: AggregateFacts | None = None
@@ -82,6 +81,7 @@ class Hosts:
         found = {}
         for row in self._states.rows(wanted, as_text(alive_since)):
             uuid, node, host, kind, node_facts, failures, host_facts, up, disabled, count = row
+            said = _said(kind, node_facts)
             found[uuid] = HostState(
                 host=host,
                 node=node,
@@ -91,9 +91,9 @@ class Hosts:
                 zone=facts.zone_of.get(host, self._default_zone),
                 aggregates=facts.of_host.get(host, frozenset()),
                 hypervisor_type=kind,
-                pool=kind == POOL,
-                binds_ports=kind in (POOL, BARE_METAL),
-                supported=_supported(node_facts),
+                pool=said.pool,
+                binds_ports=said.binds_ports,
+                supported=said.supported,
                 servers=int(count),
                 build_failures=int(failures),
                 cell=_cell(host_facts),
@@ -101,11 +101,22 @@ class Hosts:
         return found
 
 
+class _Said(NamedTuple):
+    """What a node says of itself."""
+
+    supported: tuple[tuple[str, str, str], ...]
+    pool: bool
+    binds_ports: bool
+
+
 @lru_cache(maxsize=4096)
-def _supported(facts: str) -> tuple[tuple[str, str, str], ...]:
+def _said(hypervisor_type: str, facts: str) -> _Said:
     """Most nodes say the same of themselves, in the same words: they are read once."""
-    listed = msgspec.json.decode(facts).get("supported_instances", ())
-    return tuple((str(machine), str(hypervisor), str(mode)) for machine, hypervisor, mode in listed)
+    said = msgspec.json.decode(facts)
+    listed = said.get("supported_instances", ())
+    supported = tuple((str(machine), str(hypervisor), str(mode)) for machine, hypervisor, mode in listed)
+    can = node_capabilities.read(hypervisor_type, said)
+    return _Said(supported, can.pool, can.binds_ports)
 
 
 @lru_cache(maxsize=4096)

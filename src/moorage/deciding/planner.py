@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.compute.servers.server import Server
-from moorage.deciding.decider import Decider, Leaving, Pass, Seat
+from moorage.deciding.decider import Decider, MoveSource, SchedulingPass, Seat
 from moorage.deciding.hosts import Hosts
 from moorage.deciding.subject import Subject
 from moorage.scheduler.plan import Plan, Planned
@@ -27,12 +27,12 @@ class Planner:
         assert server.host is not None
         assert server.node_uuid is not None
         source = self._hosts.states([server.node_uuid]).get(server.node_uuid)
-        leaving = Leaving(server.host, server.node_uuid, None if source is None else source.cell)
+        leaving = MoveSource(server.host, server.node_uuid, None if source is None else source.cell)
         seat = Seat.of_move(Subject.of(server), leaving, server.flavor, target)
         return _planned(seat, self._decider.decide([seat]))
 
 
-def _planned(seat: Seat, this: Pass) -> Planned:
+def _planned(seat: Seat, this: SchedulingPass) -> Planned:
     if seat.refusal is not None:
         return Planned(None, None, seat.refusal.sentence, seat.trace)
     place = seat.choices[0].place

@@ -16,7 +16,7 @@ from moorage.network.contract import PortGroup, PortNeeds
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler.errors import NoHostAllowedError
 from moorage.scheduler.groups import RequestGroup
-from moorage.scheduler.narrowing import By
+from moorage.scheduler.narrowing import NarrowedBy
 from moorage.scheduler.request import Request
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class SegmentAggregates:
             LOG.warning("Placement does not know all segments of network %s", needs.network_name)
             return request  # binding will tell which hosts reach them
         aggregates = frozenset().union(*(each for each in known if each))
-        return request.inside(aggregates, By.SEGMENTS, needs.network_name)
+        return request.inside(aggregates, NarrowedBy.SEGMENTS, needs.network_name)
 
 
 def look_up(placement: PlacementClient, asked: Iterable[Mapping[str, Any]]) -> SegmentAggregates:

@@ -1,12 +1,12 @@
-"""What a driver does for an agent: keep servers on nodes.
+"""What a driver does for an agent: keep servers on nodes. How to write one: `docs/compute/drivers.md`.
 
 Every call may come again after a crash, and must then find out what is done already and go on from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import msgspec
 
@@ -58,6 +58,10 @@ class Node(msgspec.Struct, frozen=True):
     """For the hypervisor list: host_ip, cpu_info, hypervisor_version, …"""
     shared_through: str = ""
     """The placement aggregate in which it shares something with others; empty if it does not."""
+    binds_ports: bool = False
+    """What keeps its servers binds their ports, so that nobody else has to."""
+    pool: bool = False
+    """It is no machine, but offers those of several; which one a server gets, the driver knows."""
 
 
 class ServerSpec(msgspec.Struct, frozen=True):
@@ -95,6 +99,8 @@ NO_STATE = 0
 
 
 class Driver(Protocol):
+    """What every driver does. What only some can is in `parts.py`."""
+
     def nodes(self) -> Sequence[Node]:
         """All nodes of this host, now."""
 
@@ -117,43 +123,6 @@ class Driver(Protocol):
     def power(self, server_uuid: str, node_uuid: str) -> int:
         """The server's power state, as the machine itself says."""
 
-    def rebuild(self, spec: ServerSpec) -> int:
-        """Make the server anew where it is, from the image of `spec`; answers its power state."""
-
-    def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
-        """Shut the server down, and give what another host needs to go on with it.
-
-        It stays here, shut down, until `destroy` says that it has arrived, or `start` that it has not.
-        """
-
-    def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
-        """Go on with a server that another host handed over or migrated live; answers its power state."""
-
-    def expect(self, spec: ServerSpec) -> Parcel:
-        """Prepare for a server that comes live, and say where it shall come to; `destroy` undoes that."""
-
-    def live_migrate(self, server_uuid: str, node_uuid: str, destination: Parcel) -> Parcel:
-        """Move the running server to `destination`, as that host's `expect` gave it.
-
-        When this returns, the server runs no longer here, and the other host's `take_over` gets what is
-        returned. If it fails, the server runs on here.
-        """
-
-    def abort_live_migration(self, server_uuid: str) -> None:
-        """A `live_migrate` that is at work fails soon. If none is, nothing happens."""
-
-    def hurry_live_migration(self, server_uuid: str) -> None:
-        """A `live_migrate` that is at work ends soon, even if the server has to pause for it."""
-
-    def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
-        """Give the server one more port, as in `ServerSpec.network`. Has it already: nothing happens.
-
-        If it fails, the server has what it had.
-        """
-
-    def detach_interface(self, server_uuid: str, node_uuid: str, port_id: str) -> None:
-        """Take a port from the server. Has none such: nothing happens."""
-
     def servers(self) -> dict[str, int]:
         """Power states of the servers that are here, by UUID."""
 
@@ -165,56 +134,3 @@ class Driver(Protocol):
 
     def close(self) -> None:
         """The agent ends: calls that are still at work end soon."""
-
-
-class SharedNode(msgspec.Struct, frozen=True):
-    """A node that any of several hosts could own."""
-
-    node: Node
-    free: bool
-    """Nobody's server is on it, so that it may go to another host."""
-
-
-class Held(NamedTuple):
-    """A machine that is held for a server."""
-
-    server_uuid: str
-    node_uuid: str
-    """The node that the server should be on, for it to be there rightly."""
-
-
-class SharedNodes(Protocol):
-    """What a driver does besides whose nodes are shared out among hosts: it works only on those that it was
-    told to keep."""
-
-    def look(self) -> None:
-        """Look at the machines anew; what the others answer is as old as this. DriverError if it can't."""
-
-    def terms(self) -> dict[str, Any]:
-        """Which nodes it serves, and with whom: hosts that say the same are peers."""
-
-    def eligible(self) -> Mapping[str, SharedNode]:
-        """The nodes that it serves, by UUID, whoever owns them; the same object until something changes."""
-
-    def share(self, host: str, members: Sequence[str]) -> set[str]:
-        """Those of the eligible nodes that this host should own among these."""
-
-    def fate(self, node_uuid: str) -> SharedNode | None:
-        """What became of a node that is not eligible any more; None only if it is certain that it is gone."""
-
-    def keep(self, node_uuids: Collection[str]) -> None:
-        """These are this host's from now on, and no others."""
-
-    def trust(self, until: float) -> None:
-        """That they are this host's may be relied on until then, by `uptime`; after that, nothing is changed
-        until it is said anew."""
-
-    def held(self) -> set[Held]:
-        """What machines are held for, in whatever state: this host's, and such as nobody may keep."""
-
-    def sweep(self, held: Held) -> bool:
-        """Let go of a machine that is held for a server that is not there; False if there is nothing to do
-        here.
-
-        What does not say itself that it is ours is left alone.
-        """

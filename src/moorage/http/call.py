@@ -9,7 +9,7 @@ import falcon
 
 from moorage.core.microversions import Version
 from moorage.core.nul import NUL, REFUSAL
-from moorage.http import turns
+from moorage.http import concurrency
 from moorage.http.caller import Caller
 from moorage.http.errors import JSON, BodyTooLarge, HttpError
 from moorage.http.policy import Authorizer, Target
@@ -117,11 +117,11 @@ class Call:
         """Read after the caller was let in, so that strangers can't make us read."""
         length, most = self.request.content_length, self._longest_body
         if length is None and self.request.env.get("wsgi.input_terminated"):  # it comes in chunks
-            with turns.waiting(self.request.env):
+            with concurrency.waiting(self.request.env):
                 data = self.request.stream.read(most + 1)
             length = len(data)
         elif length is None or length <= most:
-            with turns.waiting(self.request.env):
+            with concurrency.waiting(self.request.env):
                 data = self.request.bounded_stream.read()
         else:
             data = b""

@@ -9,10 +9,10 @@ from oslo_config import cfg
 from oslo_policy import opts as policy_opts
 from oslo_policy import policy
 
-from moorage.http import reach
+from moorage.http import rule_scope
 from moorage.http.caller import Caller
 from moorage.http.errors import HttpError
-from moorage.http.reach import RuleScope
+from moorage.http.rule_scope import RuleScope
 
 Target = Mapping[str, str | None]
 """Whose thing it is: what `%(project_id)s` and `%(user_id)s` stand for in a rule."""
@@ -51,7 +51,7 @@ class Authorizer:
             self._forget()
         reached = self._reaches.get(rule)
         if reached is None:
-            reached = self._reaches[rule] = reach.of(rule, self._enforcer.rules)
+            reached = self._reaches[rule] = rule_scope.of(rule, self._enforcer.rules)
         passes = reached.only_opens and self._recall(reached, rule, caller, _NOBODYS)
         passes = passes or self._recall(reached, rule, caller, target)
         if self._reaches.get(rule) is not reached:  # the rules changed just now, and with them what counts
@@ -71,7 +71,7 @@ class Authorizer:
         known = self._remembered.get(key)
         if known is None:
             known = self._ask(rule, caller, target)
-            if reach.of(rule, self._enforcer.rules) == reached:
+            if rule_scope.of(rule, self._enforcer.rules) == reached:
                 self._remembered[key] = known
             else:
                 self._forget()

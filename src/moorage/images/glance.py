@@ -7,7 +7,7 @@ from typing import Any
 from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
 
-from moorage.core import neighbours
+from moorage.core import openstack_services
 from moorage.images.contract import Image, ImageNotFoundError, ImagesUnavailableError
 
 _OF_GLANCE = frozenset(
@@ -28,7 +28,7 @@ class GlanceImages:
     def find(self, image_id: str, token: str | None = None) -> Image:
         headers = {} if token is None else {"X-Auth-Token": token}
         try:
-            path = f"{neighbours.versioned(self._adapter, '/v2')}/images/{image_id}"
+            path = f"{openstack_services.versioned(self._adapter, '/v2')}/images/{image_id}"
             answer = self._adapter.get(path, headers=headers, raise_exc=False, authenticated=token is None)
         except keystone_errors.ClientException as error:
             raise ImagesUnavailableError(f"Glance can't be reached: {error}") from error

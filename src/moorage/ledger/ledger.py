@@ -350,7 +350,7 @@ def forget_leases(connection: Connection) -> None:
     connection.execute(sa.update(operations).where(under_way).values(due_at=utcnow()))
 
 
-def come_late(connection: Connection, owner: str, ids: Sequence[int]) -> None:
+def give_back_lost(connection: Connection, owner: str, ids: Sequence[int]) -> None:
     """These were taken from this conductor, or ended, and nothing of them is under way any more.
 
     If a server is nowhere or gone, what was done for it since then has to be given back. A delete that
@@ -379,10 +379,10 @@ def come_late(connection: Connection, owner: str, ids: Sequence[int]) -> None:
     )
     for server_id in connection.execute(query).scalars().all():
         enqueue(connection, server_id, GIVE_BACK, {})
-    let_go(connection, owner, ids)
+    drop_leases(connection, owner, ids)
 
 
-def let_go(connection: Connection, owner: str, ids: Sequence[int]) -> None:
+def drop_leases(connection: Connection, owner: str, ids: Sequence[int]) -> None:
     """Give back the leases of operations that were ended under us."""
     connection.execute(
         sa.update(operations)

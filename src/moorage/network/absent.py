@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.network.contract import (
-    Agreed,
-    Asker,
+    AgreedNetworks,
     Binding,
-    Holding,
     Interface,
     NetworkAccess,
     NetworkError,
@@ -16,6 +14,8 @@ from moorage.network.contract import (
     Networks,
     PortRecord,
     PortRequest,
+    Requester,
+    ServerPorts,
 )
 
 _SENTENCE = "The conductors have no credentials for Neutron."
@@ -28,12 +28,12 @@ class AbsentNetwork:
 
     def agree(
         self,
-        asker: Asker,
+        asker: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,
         have: Sequence[PortRecord] = (),
-    ) -> Agreed:
+    ) -> AgreedNetworks:
         raise _refusal()
 
     def prepare(self, orders: Sequence[PortRequest]) -> list[list[PortRecord] | NetworkError]:
@@ -49,26 +49,26 @@ class AbsentNetwork:
         """Who binds them next moves them."""
         return ports
 
-    def release(self, holdings: Sequence[Holding]) -> None:
+    def release(self, holdings: Sequence[ServerPorts]) -> None:
         """An agent that failed has let go of its ports; what one could not is let go of with the server."""
 
-    def drop(self, holding: Holding, port_id: str) -> None:
+    def drop(self, holding: ServerPorts, port_id: str) -> None:
         raise _refusal()
 
-    def add_address(self, holding: Holding, network_id: str) -> list[PortRecord]:
+    def add_address(self, holding: ServerPorts, network_id: str) -> list[PortRecord]:
         raise _refusal()
 
-    def remove_address(self, holding: Holding, address: str) -> list[PortRecord]:
+    def remove_address(self, holding: ServerPorts, address: str) -> list[PortRecord]:
         raise _refusal()
 
-    def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
+    def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         """The agent has waited for that."""
         return [True for _ in holdings]
 
-    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
+    def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:
         return [holding.ports for holding in holdings]
 
-    def interfaces(self, holding: Holding) -> list[Interface]:
+    def interfaces(self, holding: ServerPorts) -> list[Interface]:
         raise _refusal()
 
 

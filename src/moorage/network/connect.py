@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from oslo_config import cfg
 
-from moorage.core import neighbours
+from moorage.core import openstack_services
 from moorage.db.database import Database
 from moorage.network.absent import AbsentNetwork
 from moorage.network.contract import Network
@@ -26,7 +26,7 @@ def connect_conductor(conf: cfg.ConfigOpts, database: Database) -> Network:
     """As `connect`; without credentials, conductors leave to agents what they can't do."""
     try:
         return connect(conf, database)
-    except neighbours.NoCredentialsError:
+    except openstack_services.NoCredentialsError:
         return AbsentNetwork()
 
 
@@ -36,9 +36,9 @@ def connect_agent(conf: cfg.ConfigOpts) -> Network | None:
         return None
     try:
         return NeutronNetwork(link(conf), threads=conf.network.threads)
-    except neighbours.NoCredentialsError:
+    except openstack_services.NoCredentialsError:
         return None
 
 
 def link(conf: cfg.ConfigOpts) -> NeutronLink:
-    return NeutronLink(neighbours.adapter(conf, GROUP, "network", conf.network.timeout))
+    return NeutronLink(openstack_services.adapter(conf, GROUP, "network", conf.network.timeout))

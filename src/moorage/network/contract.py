@@ -122,7 +122,7 @@ class PortRecord(msgspec.Struct):
     """It got its name in DNS from us."""
 
 
-class Asker(msgspec.Struct, frozen=True):
+class Requester(msgspec.Struct, frozen=True):
     """Who asks for something."""
 
     project_id: str
@@ -130,7 +130,7 @@ class Asker(msgspec.Struct, frozen=True):
     """Keystone's; None where there is no Keystone."""
 
 
-class Agreed(msgspec.Struct, frozen=True):
+class AgreedNetworks(msgspec.Struct, frozen=True):
     """What a user asked for, found to be possible."""
 
     networks: Networks
@@ -166,7 +166,7 @@ class Binding(msgspec.Struct, frozen=True):
     """Whoever keeps the server binds them, as Ironic does: they only have to be the server's."""
 
 
-class Holding(msgspec.Struct, frozen=True):
+class ServerPorts(msgspec.Struct, frozen=True):
     """A server, and what it may have of the network."""
 
     server_uuid: str
@@ -175,7 +175,7 @@ class Holding(msgspec.Struct, frozen=True):
     """Ports of the user's, also those that no record was kept of."""
 
     @classmethod
-    def of(cls, server_uuid: str, request: Mapping[str, Any]) -> Holding:
+    def of(cls, server_uuid: str, request: Mapping[str, Any]) -> ServerPorts:
         """From the server's request, which keeps its ports."""
         ports = [msgspec.convert(port, PortRecord) for port in request.get("ports", [])]
         asked = request.get("networks", "auto")
@@ -203,12 +203,12 @@ class Network(Protocol):
 
     def agree(
         self,
-        asker: Asker,
+        asker: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,
         have: Sequence[PortRecord] = (),
-    ) -> Agreed:
+    ) -> AgreedNetworks:
         """Before anything is written down: whether `count` servers can have what is asked for.
 
         Raises `NetworkError`. A wish that leaves a choice comes back as one that leaves none. `have` are the
@@ -236,23 +236,23 @@ class Network(Protocol):
         What is bound elsewhere by now stays so: whoever asks may be late.
         """
 
-    def release(self, holdings: Sequence[Holding]) -> None:
+    def release(self, holdings: Sequence[ServerPorts]) -> None:
         """These servers are gone: delete the ports that we made, unbind the user's, touch no others."""
 
-    def drop(self, holding: Holding, port_id: str) -> None:
+    def drop(self, holding: ServerPorts, port_id: str) -> None:
         """The server stays, but loses this port: delete it if we made it, else unbind it."""
 
-    def add_address(self, holding: Holding, network_id: str) -> list[PortRecord]:
+    def add_address(self, holding: ServerPorts, network_id: str) -> list[PortRecord]:
         """One more, for a port that the server has on this network; all its ports as they are then."""
 
-    def remove_address(self, holding: Holding, address: str) -> list[PortRecord]:
+    def remove_address(self, holding: ServerPorts, address: str) -> list[PortRecord]:
         """Of whichever port has it; all ports as they are then."""
 
-    def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
+    def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         """Whether all ports of each of these servers carry traffic."""
 
-    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
+    def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:
         """The ports of these servers as they are now, without those that are gone; in the servers' order."""
 
-    def interfaces(self, holding: Holding) -> list[Interface]:
+    def interfaces(self, holding: ServerPorts) -> list[Interface]:
         """The ports of one server."""

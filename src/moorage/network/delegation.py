@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.network.contract import Binding, Holding, PortRequest
+from moorage.network.contract import Binding, PortRequest, ServerPorts
 
 DELEGATED = "delegated_ports"
 """In the payload of a `spawn`."""
@@ -39,7 +39,7 @@ def delegated_in(payload: Mapping[str, Any]) -> Delegated | None:
     return None if found is None else msgspec.convert(found, Delegated)
 
 
-def holding_in(payload: Mapping[str, Any]) -> Holding | None:
+def holding_in(payload: Mapping[str, Any]) -> ServerPorts | None:
     """What a task wants to be let go of, if anything."""
     found = payload.get(HOLDING)
-    return None if found is None else msgspec.convert(found, Holding)
+    return None if found is None else msgspec.convert(found, ServerPorts)

@@ -17,12 +17,9 @@ import msgspec
 from prometheus_client import Histogram
 
 from moorage.network import neutron_faults, neutron_ports
-from moorage.network.atlas import Atlas
 from moorage.network.contract import (
-    Agreed,
-    Asker,
+    AgreedNetworks,
     Binding,
-    Holding,
     Interface,
     NetworkAccess,
     NetworkDeniedError,
@@ -32,7 +29,10 @@ from moorage.network.contract import (
     PortNeeds,
     PortRecord,
     PortRequest,
+    Requester,
+    ServerPorts,
 )
+from moorage.network.network_cache import NetworkCache
 from moorage.network.neutron_agreement import Agreement
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
@@ -53,17 +53,17 @@ class NeutronNetwork:
 
     def __init__(self, link: NeutronLink, *, threads: int = 8) -> None:
         self._link = link
-        self._atlas = Atlas(link)
+        self._networks = NetworkCache(link)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="neutron")
 
     def agree(
         self,
-        asker: Asker,
+        asker: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,
         have: Sequence[PortRecord] = (),
-    ) -> Agreed:
+    ) -> AgreedNetworks:
         agreement = Agreement(self._link.as_user(asker.token), asker.project_id)
         try:
             return agreement.reach(networks, security_groups, count)
@@ -103,8 +103,8 @@ class NeutronNetwork:
     def _create(self, order: PortRequest, wish: Mapping[str, Any], position: int) -> Json:
         """One at a time: Neutron's bulk form fails for ports whose address is deferred."""
         try:
-            chart = self._atlas.chart(wish["uuid"])
-            return self._link.create("ports", neutron_ports.new(order, wish, position, chart))
+            network = self._networks.network(wish["uuid"])
+            return self._link.create("ports", neutron_ports.new(order, wish, position, network))
         except NeutronFault as fault:
             raise neutron_faults.of_request(fault) from fault
 
@@ -127,7 +127,7 @@ class NeutronNetwork:
                 named = bool(order.hostname) and port.get("dns_name") == order.hostname.lower()
                 if port["device_id"] != order.server_uuid:
                     _require_free(port, order)
-                    values = neutron_ports.taking(order, port, self._atlas.chart(port["network_id"]))
+                    values = neutron_ports.taking(order, port, self._networks.network(port["network_id"]))
                     named = "dns_name" in values
                     port = self._link.update("ports", port_id, values, port["revision_number"])
                 record = self._record(port, ours=False, tag=wish.get("tag"))
@@ -199,14 +199,14 @@ class NeutronNetwork:
 
     # ------------------------------------------------------------ meanwhile
 
-    def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
+    def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         """A port that is gone is not waited for."""
         found = self._ports_of([holding.server_uuid for holding in holdings])
         return [
             all(port["status"] == "ACTIVE" for port in found[holding.server_uuid]) for holding in holdings
         ]
 
-    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
+    def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:
         found = self._known_ports_of([holding for holding in holdings if holding.ports])
         floating = self._floating([port["id"] for ports in found.values() for port in ports])
         return [self._seen(holding, found[holding.server_uuid], floating) for holding in holdings]
@@ -220,7 +220,7 @@ class NeutronNetwork:
                 raise
             raise NetworkDeniedError("Neutron does not show us all ports: we lack the role for it") from fault
 
-    def interfaces(self, holding: Holding) -> list[Interface]:
+    def interfaces(self, holding: ServerPorts) -> list[Interface]:
         tags = {record.id: record.tag for record in holding.ports}
         return [
             Interface(
@@ -246,7 +246,7 @@ class NeutronNetwork:
         return leading
 
     def _seen(
-        self, holding: Holding, ports: Sequence[Json], floating: Mapping[str, list[str]]
+        self, holding: ServerPorts, ports: Sequence[Json], floating: Mapping[str, list[str]]
     ) -> list[PortRecord]:
         by_id = {port["id"]: port for port in ports}
         return [
@@ -255,7 +255,7 @@ class NeutronNetwork:
                 mac=by_id[record.id]["mac_address"],
                 addresses=[fixed["ip_address"] for fixed in by_id[record.id]["fixed_ips"]],
                 floating=sorted(floating.get(record.id, ())),
-                network_name=self._atlas.chart(record.network_id).name,
+                network_name=self._networks.network(record.network_id).name,
             )
             for record in holding.ports
             if record.id in by_id
@@ -263,7 +263,7 @@ class NeutronNetwork:
 
     # ------------------------------------------------------------ addresses that come and go
 
-    def add_address(self, holding: Holding, network_id: str) -> list[PortRecord]:
+    def add_address(self, holding: ServerPorts, network_id: str) -> list[PortRecord]:
         """Of the first subnet that has one left. A port that has more than we know of has got it before."""
         known = {record.id: len(record.addresses) for record in holding.ports}
         found = self._ports_of([holding.server_uuid])[holding.server_uuid]
@@ -276,7 +276,7 @@ class NeutronNetwork:
 
     def _add_address(self, port: Json) -> None:
         last: NeutronFault | None = None
-        for subnet in self._atlas.chart(port["network_id"]).subnets:
+        for subnet in self._networks.network(port["network_id"]).subnets:
             try:
                 more = [*port["fixed_ips"], {"subnet_id": subnet.id}]
                 self._link.update("ports", port["id"], {"fixed_ips": more})
@@ -287,7 +287,7 @@ class NeutronNetwork:
         if last is not None:
             raise neutron_faults.of_request(last) from last
 
-    def remove_address(self, holding: Holding, address: str) -> list[PortRecord]:
+    def remove_address(self, holding: ServerPorts, address: str) -> list[PortRecord]:
         for port in self._ports_of([holding.server_uuid])[holding.server_uuid]:
             left = [fixed for fixed in port["fixed_ips"] if fixed["ip_address"] != address]
             if left != port["fixed_ips"]:
@@ -299,7 +299,7 @@ class NeutronNetwork:
 
     # ------------------------------------------------------------ the end
 
-    def release(self, holdings: Sequence[Holding]) -> None:
+    def release(self, holdings: Sequence[ServerPorts]) -> None:
         found = self._known_ports_of(holdings)
         for outcome in self._each(
             holdings, lambda holding: self._let_go(holding, found[holding.server_uuid])
@@ -307,11 +307,11 @@ class NeutronNetwork:
             if isinstance(outcome, NetworkError):
                 raise outcome
 
-    def drop(self, holding: Holding, port_id: str) -> None:
+    def drop(self, holding: ServerPorts, port_id: str) -> None:
         found = self._ports_of([holding.server_uuid])[holding.server_uuid]
         self._let_go(holding, [port for port in found if port["id"] == port_id])
 
-    def _let_go(self, holding: Holding, ports: Sequence[Json]) -> list[PortRecord]:
+    def _let_go(self, holding: ServerPorts, ports: Sequence[Json]) -> list[PortRecord]:
         records = {record.id: record for record in holding.ports}
         for port in ports:
             try:
@@ -331,7 +331,7 @@ class NeutronNetwork:
 
     # ------------------------------------------------------------ what Neutron has
 
-    def _known_ports_of(self, holdings: Sequence[Holding]) -> dict[str, list[Json]]:
+    def _known_ports_of(self, holdings: Sequence[ServerPorts]) -> dict[str, list[Json]]:
         """As `_ports_of`; if one that we know of is missing, only after we made sure that we would see it.
 
         A Neutron that has just started may take us for somebody else in its first answers.
@@ -354,12 +354,12 @@ class NeutronNetwork:
         return found
 
     def _record(self, port: Json, *, ours: bool, tag: str | None) -> PortRecord:
-        chart = self._atlas.chart(port["network_id"])
+        network = self._networks.network(port["network_id"])
         addresses = [fixed["ip_address"] for fixed in port["fixed_ips"]]
         return PortRecord(
             id=port["id"],
             network_id=port["network_id"],
-            network_name=chart.name,
+            network_name=network.name,
             ours=ours,
             mac=port["mac_address"],
             addresses=addresses,
@@ -379,14 +379,14 @@ class NeutronNetwork:
         )
 
     def _needs(self, port: Json) -> PortNeeds:
-        chart = self._atlas.chart(port["network_id"])
+        network = self._networks.network(port["network_id"])
         segments: list[str] | None = None
-        if chart.routed and port["fixed_ips"]:
-            segments = sorted(chart.segments(fixed["subnet_id"] for fixed in port["fixed_ips"])) or None
-        elif chart.routed and port.get("ip_allocation") == "deferred":
-            segments = self._atlas.open_segments(chart)
+        if network.routed and port["fixed_ips"]:
+            segments = sorted(network.segments(fixed["subnet_id"] for fixed in port["fixed_ips"])) or None
+        elif network.routed and port.get("ip_allocation") == "deferred":
+            segments = self._networks.open_segments(network)
         needs = neutron_ports.resources(port)
-        return msgspec.structs.replace(needs, segments=segments, network_name=chart.name)
+        return msgspec.structs.replace(needs, segments=segments, network_name=network.name)
 
     def _each(
         self, items: Sequence[T], work: Callable[[T], list[PortRecord]]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from moorage.network.contract import Agreed, NetworkError, NetworkFault, Networks
+from moorage.network.contract import AgreedNetworks, NetworkError, NetworkFault, Networks
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
 
@@ -18,17 +18,19 @@ class Agreement:
         self._link = link
         self._project_id = project_id
 
-    def reach(self, networks: Networks, security_groups: Sequence[str], count: int) -> Agreed:
+    def reach(self, networks: Networks, security_groups: Sequence[str], count: int) -> AgreedNetworks:
         if networks == "none":
-            return Agreed("none")
+            return AgreedNetworks("none")
         if isinstance(networks, str):
             found = self._usable_networks()
             if networks == "any" and not found:
-                return Agreed("none")
+                return AgreedNetworks("none")
             networks = [{"uuid": self._only(found)}]
         return self._reach(networks, security_groups, count)
 
-    def _reach(self, wishes: list[dict[str, Any]], security_groups: Sequence[str], count: int) -> Agreed:
+    def _reach(
+        self, wishes: list[dict[str, Any]], security_groups: Sequence[str], count: int
+    ) -> AgreedNetworks:
         for wish in wishes:
             if wish.get("port"):
                 self._check_port(wish["port"])
@@ -37,7 +39,7 @@ class Agreement:
         groups = self._security_groups(security_groups) if made else []
         if made:
             self._check_quota(len(made) * count)
-        return Agreed(wishes, groups)
+        return AgreedNetworks(wishes, groups)
 
     def only_network(self) -> str:
         """The one network that there is to choose from."""

@@ -11,7 +11,7 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
 from prometheus_client import Counter
 
-from moorage.core import neighbours, paging
+from moorage.core import openstack_services, paging
 from moorage.core.paging import EndlessListError, MarkerGoneError, Page
 from moorage.network.contract import NetworkDeniedError, NetworkUnavailableError
 
@@ -152,14 +152,14 @@ class NeutronLink:
             sent["X-Auth-Token"] = self._token
         try:
             answer = self._adapter.request(
-                f"{neighbours.versioned(self._adapter, _VERSION)}{path}",
+                f"{openstack_services.versioned(self._adapter, _VERSION)}{path}",
                 method,
                 headers=sent,
                 raise_exc=False,
                 authenticated=self._token is None,
                 **options,
             )
-        except neighbours.DENIALS as error:
+        except openstack_services.DENIALS as error:
             raise NetworkDeniedError(f"Keystone gives no access to Neutron: {error}") from error
         except keystone_errors.ClientException as error:
             raise NetworkUnavailableError(f"Neutron can't be reached: {error}") from error

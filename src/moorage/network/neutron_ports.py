@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.network.atlas import Chart
 from moorage.network.contract import Binding, NetworkError, PortGroup, PortNeeds, PortRecord, PortRequest
+from moorage.network.network_cache import NetworkDescription
 from moorage.network.neutron_link import Json
 
 MADE_BY_US = "moorage"
@@ -20,7 +20,7 @@ def tags(server_uuid: str) -> list[str]:
     return [MADE_BY_US, f"moorage-server={server_uuid}"]
 
 
-def new(order: PortRequest, wish: Mapping[str, Any], position: int, chart: Chart) -> Json:
+def new(order: PortRequest, wish: Mapping[str, Any], position: int, network: NetworkDescription) -> Json:
     """A port that does not exist yet, without a host."""
     values: Json = {
         "network_id": wish["uuid"],
@@ -35,9 +35,9 @@ def new(order: PortRequest, wish: Mapping[str, Any], position: int, chart: Chart
         values["fixed_ips"] = [{"ip_address": wish["fixed_ip"]}]
     if order.security_groups:
         values["security_groups"] = list(order.security_groups)
-    if chart.names_ports and order.hostname:
+    if network.names_ports and order.hostname:
         values["dns_name"] = order.hostname
-    if chart.taggable:
+    if network.taggable:
         values["tags"] = tags(order.server_uuid)  # some Neutrons heed it, others want it said once more
     return values
 
@@ -51,7 +51,7 @@ def made_before(spare: list[Json], wish: Mapping[str, Any]) -> Json | None:
     return None
 
 
-def taking(order: PortRequest, port: Mapping[str, Any], chart: Chart) -> Json:
+def taking(order: PortRequest, port: Mapping[str, Any], network: NetworkDescription) -> Json:
     """What makes a port of the user's the server's."""
     values: Json = {"device_id": order.server_uuid, "device_owner": f"compute:{order.zone}"}
     name = port.get("dns_name") or ""
@@ -60,7 +60,7 @@ def taking(order: PortRequest, port: Mapping[str, Any], chart: Chart) -> Json:
             f"Port {port['id']} not usable for instance {order.server_uuid}: its dns_name is {name}, the "
             f"instance's hostname is {order.hostname}."
         )
-    if chart.names_ports and order.hostname and not name:
+    if network.names_ports and order.hostname and not name:
         values["dns_name"] = order.hostname
     return values
 

@@ -24,10 +24,8 @@ from moorage.db.database import Database
 from moorage.db.tables.compute import addresses
 from moorage.db.upsert import insert_if_absent
 from moorage.network.contract import (
-    Agreed,
-    Asker,
+    AgreedNetworks,
     Binding,
-    Holding,
     Interface,
     NetworkAccess,
     NetworkError,
@@ -35,6 +33,8 @@ from moorage.network.contract import (
     Networks,
     PortRecord,
     PortRequest,
+    Requester,
+    ServerPorts,
 )
 from moorage.network.free import FreeAddresses
 from moorage.network.ranges import AddressRange
@@ -135,17 +135,17 @@ class PoolNetwork:
 
     def agree(
         self,
-        asker: Asker,
+        asker: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,
         have: Sequence[PortRecord] = (),
-    ) -> Agreed:
+    ) -> AgreedNetworks:
         if isinstance(networks, list) and networks:
             self._check(networks)
         if have:
             raise self._one_is_enough()
-        return Agreed("auto" if networks == "any" else networks)
+        return AgreedNetworks("auto" if networks == "any" else networks)
 
     def prepare(self, orders: Sequence[PortRequest]) -> list[list[PortRecord] | NetworkError]:
         """Nothing has to be made: a port of ours is the same every time."""
@@ -183,28 +183,28 @@ class PoolNetwork:
         """The address stays the server's until it is bound in another cell, or fails."""
         return [msgspec.structs.replace(port, addresses=[]) for port in ports]
 
-    def release(self, holdings: Sequence[Holding]) -> None:
+    def release(self, holdings: Sequence[ServerPorts]) -> None:
         servers = [holding.server_uuid for holding in holdings]
         self._database.transact(lambda connection: self.release_many(connection, servers))
 
-    def drop(self, holding: Holding, port_id: str) -> None:
+    def drop(self, holding: ServerPorts, port_id: str) -> None:
         if port_id == port_of(holding.server_uuid):
             self.release([holding])
 
-    def add_address(self, holding: Holding, network_id: str) -> list[PortRecord]:
+    def add_address(self, holding: ServerPorts, network_id: str) -> list[PortRecord]:
         raise self._unchangeable()
 
-    def remove_address(self, holding: Holding, address: str) -> list[PortRecord]:
+    def remove_address(self, holding: ServerPorts, address: str) -> list[PortRecord]:
         raise self._unchangeable()
 
-    def are_up(self, holdings: Sequence[Holding]) -> list[bool]:
+    def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         return [True for _ in holdings]
 
-    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
+    def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:
         """Nobody else changes what we give out."""
         return [holding.ports for holding in holdings]
 
-    def interfaces(self, holding: Holding) -> list[Interface]:
+    def interfaces(self, holding: ServerPorts) -> list[Interface]:
         """A pool is its own subnet; a port is up once it has an address."""
         return [
             Interface(

@@ -8,13 +8,13 @@ from typing import NamedTuple
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
-from moorage.core.neighbours import NoCredentialsError
+from moorage.core.openstack_services import NoCredentialsError
 from moorage.network.connect import link
 from moorage.network.contract import NetworkDeniedError, NetworkUnavailableError
 from moorage.network.neutron_link import NeutronFault
 
 
-class Health(StrEnum):
+class NetworkHealth(StrEnum):
     READY = "ready"
     MISSING = "missing"
     """There are no credentials."""
@@ -24,24 +24,24 @@ class Health(StrEnum):
     """It may be there in a moment; all others need an operator."""
 
 
-class Finding(NamedTuple):
-    health: Health
+class NetworkProbe(NamedTuple):
+    health: NetworkHealth
     sentence: str = ""
     """What is wrong."""
 
 
-def probe(conf: cfg.ConfigOpts) -> Finding:
+def probe(conf: cfg.ConfigOpts) -> NetworkProbe:
     """Ask once; the built-in pools are always ready."""
     if conf.network.provider != "neutron":
-        return Finding(Health.READY)
+        return NetworkProbe(NetworkHealth.READY)
     try:
         link(conf).find_some("networks", [("limit", "1"), ("fields", "id")])
     except NoCredentialsError as error:
-        return Finding(Health.MISSING, str(error))
+        return NetworkProbe(NetworkHealth.MISSING, str(error))
     except ConfigError as error:
-        return Finding(Health.MISCONFIGURED, str(error))
+        return NetworkProbe(NetworkHealth.MISCONFIGURED, str(error))
     except (NetworkDeniedError, NeutronFault) as error:
-        return Finding(Health.DENIED, str(error))
+        return NetworkProbe(NetworkHealth.DENIED, str(error))
     except NetworkUnavailableError as error:
-        return Finding(Health.UNREACHABLE, str(error))
-    return Finding(Health.READY)
+        return NetworkProbe(NetworkHealth.UNREACHABLE, str(error))
+    return NetworkProbe(NetworkHealth.READY)

@@ -95,7 +95,7 @@ class Changes:
             self.usages.add(provider_id)
 
 
-class Glance(NamedTuple):
+class QuickRead(NamedTuple):
     """What a quick look found: mostly nothing, or what claims have changed."""
 
     usages: list[UsageRecord]
@@ -123,13 +123,13 @@ class PostgresqlReader:
         """Everything that `connection`'s snapshot sees counts as read."""
         self._keep(connection.execute(self._NOW).scalar_one())
 
-    def glance(self, probe: Probe) -> Glance:
+    def quick_read(self, probe: Probe) -> QuickRead:
         """What a `read` would find, with the usages themselves, at a fraction of the price."""
         rows = probe.rows(str(self._next), f"{{{self._running}}}")
-        glance = _seen(rows)
-        if glance.usages:
+        found = _seen(rows)
+        if found.usages:
             self._keep(rows[0][0])
-        return glance
+        return found
 
     def read(self, connection: Connection) -> Changes:
         found = Changes()
@@ -177,12 +177,12 @@ class SqliteReader:
     def start(self, connection: Connection) -> None:
         self._low = connection.execute(sa.select(sa.func.coalesce(sa.func.max(changes.c.id), 0))).scalar_one()
 
-    def glance(self, probe: Probe) -> Glance:
+    def quick_read(self, probe: Probe) -> QuickRead:
         rows = probe.rows(str(self._low))
-        glance = _seen(rows)
-        if glance.usages:
+        found = _seen(rows)
+        if found.usages:
             self._low = int(rows[0][0])
-        return glance
+        return found
 
     def read(self, connection: Connection) -> Changes:
         found = Changes()
@@ -209,7 +209,7 @@ LEFT JOIN inventories AS i ON i.provider_id = p.id
 
 
 def probe(engine: Engine) -> Probe:
-    """What `Reader.glance` asks: the changes and what became of usages in one statement, so of one moment."""
+    """What `quick_read` asks: the changes and what became of usages in one statement, so of one moment."""
     recent, most = "SELECT provider_id, kind FROM changes WHERE", _MOST_AT_A_GLANCE + 1
     return Probe(
         engine,
@@ -222,11 +222,11 @@ def probe(engine: Engine) -> Probe:
     )
 
 
-def _seen(rows: list[tuple[str, ...]]) -> Glance:
+def _seen(rows: list[tuple[str, ...]]) -> QuickRead:
     found: dict[str, UsageRecord] = {}
     for _, count, kind, provider_id, generation, updated_at, class_id, used in rows:
         if int(kind) != ChangeKind.USAGE or not provider_id or int(count) > _MOST_AT_A_GLANCE:
-            return Glance([], more=True)
+            return QuickRead([], more=True)
         usage = found.get(provider_id)
         if usage is None:
             usage = found[provider_id] = UsageRecord(
@@ -234,7 +234,7 @@ def _seen(rows: list[tuple[str, ...]]) -> Glance:
             )
         if class_id:
             usage.used[int(class_id)] = int(used)
-    return Glance(list(found.values()))
+    return QuickRead(list(found.values()))
 
 
 def _timestamp(text: str) -> float:

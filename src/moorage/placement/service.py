@@ -134,14 +134,14 @@ class PlacementService:
     def _caught_up(self, fleet: Fleet) -> bool:
         """Bring the picture up to now; False if the feed does not reach back to where it was left.
 
-        Mostly nothing changed, or a few usages did, which a glance tells.
+        Mostly nothing changed, or a few usages did, which a quick read tells.
 
         The reader tells each change once, so a change is kept until it is in the picture for certain. What
         is read of the changed providers, and the feed up to that very moment, come from one snapshot: a
         change that came in between could name what the picture does not have yet.
         """
         if not self._unapplied:
-            usages, more = self._reader.glance(self._probe)
+            usages, more = self._reader.quick_read(self._probe)
             self._unapplied.usages.update(usage.provider_id for usage in usages)
             if not more and all(fleet.slot_of_id(usage.provider_id) is not None for usage in usages):
                 for usage in usages:

@@ -18,9 +18,9 @@ from moorage.http import auth
 from moorage.http import options as http_options
 from moorage.http.app import Application
 from moorage.http.auth import Wsgi
+from moorage.http.concurrency import ConcurrencyLimit
 from moorage.http.entry import EntryMiddleware
 from moorage.http.policy import Authorizer
-from moorage.http.turns import Turns
 from moorage.placement import options
 from moorage.placement.api import policies, refusals
 from moorage.placement.api.routes import ROUTES
@@ -53,7 +53,7 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
-    return EntryMiddleware(Turns(stack, conf.placement.threads), "placement", service.healthy)
+    return EntryMiddleware(ConcurrencyLimit(stack, conf.placement.threads), "placement", service.healthy)
 
 
 def configuration() -> cfg.ConfigOpts:

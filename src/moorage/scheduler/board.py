@@ -15,7 +15,7 @@ from moorage.scheduler.offers import Offer
 from moorage.scheduler.request import Request
 
 if TYPE_CHECKING:
-    from moorage.scheduler.standing import Standing
+    from moorage.scheduler.ranking import Ranking
 
 Amounts = Mapping[str, Mapping[str, int]]
 
@@ -26,7 +26,7 @@ class Board:
         """By the node's UUID."""
         self.changed: list[str] = []
         """Nodes in the order in which something was taken there or given back."""
-        self.standings: dict[tuple[int, Hashable], Standing] = {}
+        self.rankings: dict[tuple[int, Hashable], Ranking] = {}
         """What the selector has worked out so far, by answer and kind of request."""
         self._taken: dict[tuple[str, str], int] = {}
 

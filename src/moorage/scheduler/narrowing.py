@@ -7,7 +7,7 @@ from enum import StrEnum
 import msgspec
 
 
-class By(StrEnum):
+class NarrowedBy(StrEnum):
     """What a prefilter goes by; the names are part of the recorded trace."""
 
     ZONE = "zone"
@@ -20,7 +20,7 @@ class By(StrEnum):
 
 
 class Narrowing(msgspec.Struct, frozen=True):
-    by: By
+    by: NarrowedBy
     member_of: str
     """As Placement is asked: `in:` or `!in:`, and the aggregates' UUIDs."""
     subject: str = ""
@@ -48,22 +48,22 @@ class Narrowing(msgspec.Struct, frozen=True):
 
 
 _WORDS = {
-    By.ZONE: "the availability zone '{subject}'",
-    By.DEFAULT_ZONE: "the availability zone '{subject}'",
-    By.PROJECT: "the aggregates of project {subject}",
-    By.OTHER_PROJECTS: "the aggregates of other projects",
-    By.TRAITS: "aggregates whose traits it does not ask for ({subject})",
-    By.IMAGE: "aggregates for other images ({subject})",
-    By.SEGMENTS: "the segments of network '{subject}' that have addresses left",
+    NarrowedBy.ZONE: "the availability zone '{subject}'",
+    NarrowedBy.DEFAULT_ZONE: "the availability zone '{subject}'",
+    NarrowedBy.PROJECT: "the aggregates of project {subject}",
+    NarrowedBy.OTHER_PROJECTS: "the aggregates of other projects",
+    NarrowedBy.TRAITS: "aggregates whose traits it does not ask for ({subject})",
+    NarrowedBy.IMAGE: "aggregates for other images ({subject})",
+    NarrowedBy.SEGMENTS: "the segments of network '{subject}' that have addresses left",
 }
 _UNMET = {
-    By.ZONE: "are not in the availability zone '{subject}'",
-    By.DEFAULT_ZONE: "are not in the availability zone '{subject}'",
-    By.PROJECT: "are not set apart for this project",
-    By.OTHER_PROJECTS: "are set apart for other projects",
-    By.TRAITS: "take only servers that ask for {subject}",
-    By.IMAGE: "are for images with another {subject}",
-    By.SEGMENTS: "reach no segment of network '{subject}' that has addresses left",
+    NarrowedBy.ZONE: "are not in the availability zone '{subject}'",
+    NarrowedBy.DEFAULT_ZONE: "are not in the availability zone '{subject}'",
+    NarrowedBy.PROJECT: "are not set apart for this project",
+    NarrowedBy.OTHER_PROJECTS: "are set apart for other projects",
+    NarrowedBy.TRAITS: "take only servers that ask for {subject}",
+    NarrowedBy.IMAGE: "are for images with another {subject}",
+    NarrowedBy.SEGMENTS: "reach no segment of network '{subject}' that has addresses left",
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from moorage.scheduler import narrowing
 from moorage.scheduler.groups import Pair, RequestGroup
-from moorage.scheduler.narrowing import By, Narrowing
+from moorage.scheduler.narrowing import NarrowedBy, Narrowing
 from moorage.scheduler.needs import Needs
 from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 
@@ -138,14 +138,14 @@ class Request:
             same_subtree=(*self.same_subtree, *(tuple(suffixes) for suffixes in same_subtree)),
         )
 
-    def inside(self, aggregates: frozenset[str], by: By, subject: str = "") -> Request:
+    def inside(self, aggregates: frozenset[str], by: NarrowedBy, subject: str = "") -> Request:
         """On a node that is in one of these; nothing is to be said if there are none."""
         if not aggregates:
             return self
         request = self.narrowed(lambda group: group.in_one_of(aggregates))
         return request._noting(Narrowing(by, narrowing.inside(aggregates), subject))
 
-    def outside(self, aggregates: frozenset[str], by: By, subject: str = "") -> Request:
+    def outside(self, aggregates: frozenset[str], by: NarrowedBy, subject: str = "") -> Request:
         """On a node that is in none of these."""
         if not aggregates:
             return self

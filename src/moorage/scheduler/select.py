@@ -9,9 +9,9 @@ from moorage.scheduler.board import Board
 from moorage.scheduler.groups import Pair
 from moorage.scheduler.offers import Offers
 from moorage.scheduler.option import Option
+from moorage.scheduler.ranking import Ranking, kind_of, place_of
 from moorage.scheduler.request import Request
 from moorage.scheduler.settings import SchedulerSettings
-from moorage.scheduler.standing import Standing, kind_of, place_of
 from moorage.scheduler.trace import Place, Ranked, Trace
 
 RANKED = 10
@@ -64,19 +64,19 @@ class Selector:
 
     def select(self, request: Request, offers: Offers, board: Board, query: Sequence[Pair] = ()) -> Decision:
         """Choose for one server; the caller tells the board which choice it takes."""
-        standing = self._standing(request, offers, board)
+        ranking = self._ranking(request, offers, board)
         trace = Trace(
             request.server_uuid,
             list(query),
             list(request.narrowings),
             candidates=offers.candidates,
             nodes=len(offers.by_node),
-            excluded=standing.excluded(),
-            left=standing.left,
+            excluded=ranking.excluded(),
+            left=ranking.left,
         )
         if not trace.left:
             return Decision([], trace)
-        ranks = standing.best(request.server_uuid, max(RANKED, self._count))
+        ranks = ranking.best(request.server_uuid, max(RANKED, self._count))
         trace.ranking = [
             Ranked(place_of(rank.option.host), rank.weight, rank.shares) for rank in ranks[:RANKED]
         ]
@@ -85,14 +85,14 @@ class Selector:
         trace.alternates = [choice.place for choice in choices[1:]]
         return Decision(choices, trace)
 
-    def _standing(self, request: Request, offers: Offers, board: Board) -> Standing:
+    def _ranking(self, request: Request, offers: Offers, board: Board) -> Ranking:
         kind = kind_of(request)
         if kind is None:
-            return Standing(request, offers, board, self._filters, self._weighers)
-        kept = board.standings.get((id(offers), kind))
+            return Ranking(request, offers, board, self._filters, self._weighers)
+        kept = board.rankings.get((id(offers), kind))
         if kept is None:
-            kept = Standing(request, offers, board, self._filters, self._weighers)
-            board.standings[id(offers), kind] = kept
+            kept = Ranking(request, offers, board, self._filters, self._weighers)
+            board.rankings[id(offers), kind] = kept
         kept.catch_up()
         return kept
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from moorage.scheduler.filters.contract import ReasonKind
-from moorage.scheduler.narrowing import By, Narrowing
+from moorage.scheduler.narrowing import NarrowedBy, Narrowing
 from moorage.scheduler.trace import Attempt, Emptiness, Exclusion, NearMiss, Place, Ranked, Trace
 
 NO_VALID_HOST = "No valid host was found"
@@ -113,7 +113,7 @@ def _emptiness(why: Emptiness, narrowings: Sequence[Narrowing]) -> str:
 
 def _where(narrowings: Sequence[Narrowing]) -> str:
     """Hosts that no prefilter excludes."""
-    if len(narrowings) == 1 and narrowings[0].by in (By.ZONE, By.DEFAULT_ZONE):
+    if len(narrowings) == 1 and narrowings[0].by in (NarrowedBy.ZONE, NarrowedBy.DEFAULT_ZONE):
         return f"in the availability zone '{narrowings[0].subject}'"
     return "that it may go to"
 

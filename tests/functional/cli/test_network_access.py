@@ -17,7 +17,7 @@ from moorage.db import engine
 from moorage.db.database import Database
 from moorage.network.connect import connect_agent, connect_conductor
 from moorage.network.contract import NetworkAccess
-from moorage.network.probe import Health, probe
+from moorage.network.probe import NetworkHealth, probe
 from moorage.placement.client.transport import Response
 from tests.support.http_front import serving
 from tests.support.processes import free_port
@@ -117,5 +117,5 @@ def test_wrong_credentials_are_a_warning_until_they_are_required(tmp_path: Path)
 @pytest.mark.parametrize("required", [False, True])
 def test_one_that_is_only_away_keeps_nobody_from_starting(tmp_path: Path, required: bool) -> None:
     conf = configured(tmp_path, f"http://127.0.0.1:{free_port()}", required=required)
-    assert probe(conf).health is Health.UNREACHABLE
+    assert probe(conf).health is NetworkHealth.UNREACHABLE
     require_network(conf)

@@ -20,7 +20,7 @@ from moorage.cli.status import Checks
 from moorage.db import engine, migrate
 from moorage.placement.client.connect import connect
 from moorage.placement.client.contract import PlacementUnavailableError
-from moorage.placement.client.probe import Health, probe
+from moorage.placement.client.probe import PlacementHealth, probe
 from moorage.placement.client.transport import SessionTransport
 from tests.support.http_front import serving
 from tests.support.older import OlderService
@@ -169,13 +169,13 @@ def of_version(site: Site, newest: tuple[int, int]) -> Iterator[Path]:
 def test_a_placement_that_is_too_old_is_found_before_it_matters(site: Site) -> None:
     with of_version(site, (1, 29)) as config:
         found = probe(settings.read([config]))
-        assert (found.health, "at least 1.30 is needed" in found.sentence) == (Health.TOO_OLD, True)
+        assert (found.health, "at least 1.30 is needed" in found.sentence) == (PlacementHealth.TOO_OLD, True)
         with pytest.raises(CommandError, match=r"no version above 1\.29"):
             require_placement(settings.read([config]))
         code, sentence = check(config)
         assert (code, "at least 1.30" in sentence) == (Code.FAILURE, True)
     with of_version(site, (1, 30)) as config:
-        assert probe(settings.read([config])).health is Health.READY
+        assert probe(settings.read([config])).health is PlacementHealth.READY
         assert check(config) == (
             Code.FAILURE,
             "Placement speaks version 1.30, this release needs 1.31: upgrade Placement first.",
@@ -192,5 +192,5 @@ def test_without_credentials_each_use_of_placement_fails_with_the_reason(site: S
 
 def test_a_section_that_makes_no_sense_is_a_mistake_of_the_configuration(site: Site) -> None:
     found = probe(settings.read([site.config({"auth_type": "by_telepathy"})]))
-    assert found.health is Health.MISCONFIGURED
+    assert found.health is PlacementHealth.MISCONFIGURED
     assert "by_telepathy" in found.sentence

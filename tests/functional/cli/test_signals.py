@@ -328,10 +328,10 @@ def test_an_agent_that_waits_for_placement_can_be_ended(tmp_path: Path) -> None:
 
 STUBBORN = """
 import ctypes, logging, threading, time
-from moorage.cli.ending import Ending
+from moorage.cli.shutdown import Shutdown
 
 logging.basicConfig()
-ending = Ending(2)
+ending = Shutdown(2)
 ending.listen()
 threading.Thread(target=time.sleep, args=(600,), name="stubborn").start()
 print("ready", flush=True)

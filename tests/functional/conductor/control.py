@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from moorage.bus.contract import Heartbeat, Task
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.conductor.agents.inbox import Inbox
-from moorage.conductor.agents.vigil import Vigil
+from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
@@ -26,7 +26,7 @@ class Control:
         self.database = database
         self.told: list[tuple[str, Task]] = []
         aggregates = KnownAggregates(database)
-        self.inbox = Inbox(database, aggregates, lambda: None, self._cast, vigil=_long_vigil())
+        self.inbox = Inbox(database, aggregates, lambda: None, self._cast, listening=_long_vigil())
         self.hosts = Hosts(database, aggregates, down_after=60, default_zone="nova")
 
     def _cast(self, host: str, tasks: list[Task]) -> None:
@@ -56,10 +56,10 @@ class Control:
         self.database.transact(lambda connection: connection.execute(statement))
 
 
-def _long_vigil() -> Vigil:
+def _long_vigil() -> ListeningPeriod:
     """It has listened long enough from the start."""
     seconds = itertools.count()
-    vigil = Vigil(60, lambda: float(next(seconds)))
+    vigil = ListeningPeriod(60, lambda: float(next(seconds)))
     for _ in range(70):
         vigil.heard()
     return vigil

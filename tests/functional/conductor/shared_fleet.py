@@ -22,8 +22,9 @@ from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes, servers, services
-from moorage.drivers.contract import Held, Node, SharedNode
-from moorage.drivers.ironic.partition import share
+from moorage.drivers.contract import Node
+from moorage.drivers.rendezvous import share
+from moorage.drivers.shared_nodes import Held, SharedNode
 
 DOWN_AFTER = timedelta(seconds=60)
 _NODES = uuid.UUID("0d6f5b9c-3c0e-4a55-8f0c-6c1c2b1f7a10")
@@ -205,7 +206,7 @@ class SharedFleet:
 
     def _record(self, said: Heartbeat) -> None:
         def work(connection: sa.Connection) -> dict[str, list[Task]]:
-            registry.sign_of_life(
+            registry.heartbeat(
                 connection, said.host, registry.AGENT_BINARY, version=said.version, facts=said.facts
             )
             told = {said.host: ownership.peer_orders(connection, said, DOWN_AFTER)}

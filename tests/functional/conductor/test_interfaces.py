@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from moorage.conductor.ports.refreshing import Refreshing
 from moorage.db.tables.compute import operations
-from moorage.network.contract import Holding, PortRecord
+from moorage.network.contract import PortRecord, ServerPorts
 from moorage.network.pool import PoolNetwork, PoolSettings, network_of, port_of
 from tests.functional.conductor.conftest import Make
 from tests.functional.conductor.harbour import Harbour
@@ -187,7 +187,7 @@ def test_attached_ports_follow_a_server_that_moves(harbour: Make) -> None:
 class Deserted(PoolNetwork):
     """A network whose ports somebody else has deleted."""
 
-    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
+    def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:
         return [[] for _ in holdings]
 
 

@@ -157,7 +157,7 @@ def test_cancelling_fences_the_holder_but_shows_that_it_may_be_at_work(database:
     assert not held(database, "first", operation_id)
     with database.read() as connection:
         assert ledger.under_way(connection, [server_id]) == {server_id}
-    database.transact(lambda connection: ledger.let_go(connection, "first", [operation_id]))
+    database.transact(lambda connection: ledger.drop_leases(connection, "first", [operation_id]))
     with database.read() as connection:
         assert ledger.under_way(connection, [server_id]) == set()
 

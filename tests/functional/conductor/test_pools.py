@@ -24,11 +24,14 @@ TERMS = {"key": "a", "shard": "", "peers": [], "selection": "reservation"}
 class Pools(Control):
     """Hosts of one partition, each with its pool."""
 
+    described: tuple[str, dict[str, Any]]
+    """Type and facts of each pool."""
+
     def say(
         self, host: str, *, wants: bool = True, doubts: Sequence[Doubt] = (), **facts: Any
     ) -> list[tuple[str, Task]]:
         uuid = pool.uuid_of(host)
-        bid = Bid(wanted=[NodeFacts(uuid, host, pool.HYPERVISOR_TYPE)]) if wants else None
+        bid = Bid(wanted=[NodeFacts(uuid, host, *self.described)]) if wants else None
         return self.beat(host, {"partition": TERMS, **facts}, bid=bid, doubts=list(doubts))
 
     def owner(self, host: str) -> str:
@@ -47,11 +50,13 @@ class Pools(Control):
         self.database.transact(lambda connection: connection.execute(done))
 
 
-@pytest.fixture
-def control(database_url: str) -> Iterator[Pools]:
+@pytest.fixture(params=[("other", {"capabilities": {"pool": True}}), (pool.HYPERVISOR_TYPE, {})])
+def control(request: pytest.FixtureRequest, database_url: str) -> Iterator[Pools]:
+    """Agents say that it is a pool; those that are too old to, say its type."""
     connected = engine.connect(database_url)
     migrate.sync(connected)
     made = Pools(Database(connected))
+    made.described = request.param
     for host in ("host", "peer"):
         made.say(host)
     yield made
@@ -112,7 +117,7 @@ def test_only_a_peer_that_is_alike_and_willing_gets_a_pool(control: Pools, facts
     control.die("host")
     control.say("peer", wants=False, **facts)
     assert (control.owner("host"), control.host_of(server)) == ("host", "host")
-    assert not control.hosts.has_heir("host")
+    assert not control.hosts.has_live_peer("host")
 
 
 def test_each_pool_goes_to_one_of_several_peers(control: Pools) -> None:

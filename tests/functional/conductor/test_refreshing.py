@@ -14,7 +14,7 @@ from moorage.db.database import Database
 from moorage.db.tables import network as tables
 from moorage.db.tables.compute import operations
 from moorage.ledger import ledger
-from moorage.network.contract import Holding, PortRecord
+from moorage.network.contract import PortRecord, ServerPorts
 from moorage.network.pool import PoolNetwork, PoolSettings
 from tests.functional.conductor.conftest import Yard
 from tests.support.processes import wait_until
@@ -25,7 +25,7 @@ MakeYard = Callable[..., Yard]
 class Renumbered(PoolNetwork):
     """A network that gave all its ports other addresses."""
 
-    def look(self, holdings: Sequence[Holding]) -> list[list[PortRecord]]:
+    def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:
         return [
             [msgspec.structs.replace(port, addresses=["10.99.0.1"]) for port in each.ports]
             for each in holdings

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.bus.notifications import Silence
+from moorage.bus.notifications import NoNotifications
 from moorage.conductor.engine import runner
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.notices import Notices
@@ -55,7 +55,7 @@ class Counting:
 
 
 def run(database: Database, kind: Counting) -> None:
-    Runner(database, {kind.name: kind}, Notices(Silence())).run_once("me")
+    Runner(database, {kind.name: kind}, Notices(NoNotifications())).run_once("me")
 
 
 def rows(database: Database) -> dict[int, Any]:

@@ -73,12 +73,12 @@ def test_progress_is_shown_and_earns_patience(control: Control) -> None:
 
 def test_a_host_has_an_heir_if_a_peer_lives_that_takes_servers_over(control: Control) -> None:
     control.beat("a-1")
-    assert not control.hosts.has_heir("a-1")
+    assert not control.hosts.has_live_peer("a-1")
     control.beat("b-1", {"partition": {**GROUP, "key": "b"}})
     control.beat("a-2", {"failover_servers": False})
-    assert not control.hosts.has_heir("a-1")
+    assert not control.hosts.has_live_peer("a-1")
     control.beat("a-2", {"failover_servers": True})
-    assert control.hosts.has_heir("a-1")
+    assert control.hosts.has_live_peer("a-1")
     control.die("a-2")
-    assert not control.hosts.has_heir("a-1")
-    assert not control.hosts.has_heir("unheard of")
+    assert not control.hosts.has_live_peer("a-1")
+    assert not control.hosts.has_live_peer("unheard of")

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.placement import feed
-from moorage.placement.feed import ChangeKind, Glance, PostgresqlReader, SqliteReader
+from moorage.placement.feed import ChangeKind, PostgresqlReader, QuickRead, SqliteReader
 from tests.support.processes import free_port
 
 
@@ -35,15 +35,15 @@ def test_it_sees_what_others_commit_and_nothing_else(database: Database) -> None
     _change(database)
     with database.snapshot() as connection:
         reader.start(connection)
-    assert reader.glance(probe) == Glance([])
+    assert reader.quick_read(probe) == QuickRead([])
     with database.write() as connection:
         feed.append(connection, ChangeKind.PROVIDER, [2])
-        assert reader.glance(probe) == Glance([])
-    assert reader.glance(probe).more
-    assert reader.glance(probe).more, "asking does not use up the news"
+        assert reader.quick_read(probe) == QuickRead([])
+    assert reader.quick_read(probe).more
+    assert reader.quick_read(probe).more, "asking does not use up the news"
     with database.read() as connection:
         assert reader.read(connection).providers == {2}
-    assert reader.glance(probe) == Glance([])
+    assert reader.quick_read(probe) == QuickRead([])
     probe.close()
 
 
@@ -52,7 +52,7 @@ def test_a_lost_connection_is_made_anew(postgres_url: str) -> None:
     migrate.sync(database.engine)
     probe = feed.probe(database.engine)
     reader = PostgresqlReader()
-    assert reader.glance(probe) == Glance([])
+    assert reader.quick_read(probe) == QuickRead([])
     others = sa.text(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
         "WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -60,7 +60,7 @@ def test_a_lost_connection_is_made_anew(postgres_url: str) -> None:
     with database.read() as connection:
         assert connection.execute(others).all(), "there was a connection to lose"
     _change(database)
-    assert reader.glance(probe).more
+    assert reader.quick_read(probe).more
     probe.close()
     database.engine.dispose()
 

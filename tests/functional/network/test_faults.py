@@ -17,7 +17,7 @@ import pytest
 from moorage.bus.versions import AgentVersion
 from moorage.conductor.engine import runner
 from moorage.core import uuids
-from moorage.network.contract import Holding, NetworkError, NetworkUnavailableError, PortRequest
+from moorage.network.contract import NetworkError, NetworkUnavailableError, PortRequest, ServerPorts
 from moorage.network.neutron import NeutronNetwork
 from tests.support import stage_neutron
 from tests.support.crossing import PROJECT, Crossing
@@ -309,7 +309,7 @@ def test_faults_while_addresses_are_counted(
     assert isinstance(ports, list)
     assert [(port.deferred, port.needs.segments) for port in ports] == [(True, [stage_neutron.SEGMENT])]
     assert [port["id"] for port in stage.ports_of(uuid)] == [port.id for port in ports]
-    network.release([Holding(uuid, ports)])
+    network.release([ServerPorts(uuid, ports)])
 
 
 # ---------------------------------------------------------------- ports that users bring

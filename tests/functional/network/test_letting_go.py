@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.core import uuids
-from moorage.network.contract import Binding, Holding, NetworkDeniedError, PortRecord, PortRequest
+from moorage.network.contract import Binding, NetworkDeniedError, PortRecord, PortRequest, ServerPorts
 from moorage.network.neutron import NeutronNetwork
 from tests.support import stage_neutron
 from tests.support.stage_neutron import StageNeutron
@@ -54,7 +54,7 @@ def test_a_port_that_is_gone_is_no_trouble(network: NeutronNetwork, neutron: Sta
 
 def test_what_can_not_be_seen_is_not_taken_for_gone(network: NeutronNetwork, neutron: StageNeutron) -> None:
     ports = bound_to(network, "host-1")
-    holding = Holding(neutron.owned()[0]["device_id"], ports)
+    holding = ServerPorts(neutron.owned()[0]["device_id"], ports)
     neutron.hides = True
     with pytest.raises(NetworkDeniedError):
         network.release([holding])
@@ -68,7 +68,7 @@ def test_who_is_not_known_at_first_asks_again(
 ) -> None:
     """As by a Neutron that has just started."""
     ports = bound_to(network, "host-1")
-    holding = Holding(neutron.owned()[0]["device_id"], ports)
+    holding = ServerPorts(neutron.owned()[0]["device_id"], ports)
     neutron.hides = True
     answer = neutron._answer
 

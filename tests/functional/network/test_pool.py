@@ -14,7 +14,7 @@ from moorage.core.config import ConfigError
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses
-from moorage.network.contract import Binding, Holding, NetworkError, Networks, PortRecord, PortRequest
+from moorage.network.contract import Binding, NetworkError, Networks, PortRecord, PortRequest, ServerPorts
 from moorage.network.options import OPTIONS
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.network.ranges import AddressRange
@@ -93,7 +93,7 @@ def test_an_address_outlives_a_host_that_failed(database: Database) -> None:
 
 def test_releasing_gives_it_back(database: Database) -> None:
     pool, server = network(database), new_server()
-    holding = Holding(server["uuid"], boot(pool, server))
+    holding = ServerPorts(server["uuid"], boot(pool, server))
     pool.release([holding])
     pool.release([holding])
     assert given_out(database) == {}
@@ -108,7 +108,7 @@ def test_a_pool_is_used_up_to_its_last_address_and_again(database: Database) -> 
         boot(pool, new_server())
     assert exhausted.value.retry_elsewhere
     assert "cell default" in str(exhausted.value)
-    pool.release([Holding(servers[2]["uuid"], [])])
+    pool.release([ServerPorts(servers[2]["uuid"], [])])
     boot(pool, new_server())
     assert len(given_out(database)) == 4
 
@@ -120,7 +120,7 @@ def test_an_address_that_another_process_gave_back_is_found(database: Database) 
         boot(ours, server)
     with pytest.raises(NetworkError):
         boot(theirs, new_server())
-    ours.release([Holding(servers[0]["uuid"], [])])
+    ours.release([ServerPorts(servers[0]["uuid"], [])])
     boot(theirs, new_server())
     assert len(given_out(database)) == 4
 
@@ -191,7 +191,7 @@ def test_many_at_once_get_all_addresses_and_none_twice(database: Database) -> No
                 refused.append(error)
                 continue
             if turn % 5 == 4:
-                pool.release([Holding(server["uuid"], bound)])
+                pool.release([ServerPorts(server["uuid"], bound)])
             else:
                 got.append(bound[0].addresses[0])
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.placement import feed
-from moorage.placement.feed import ChangeKind, Changes, Glance, PostgresqlReader
+from moorage.placement.feed import ChangeKind, Changes, PostgresqlReader, QuickRead
 
 
 @pytest.fixture
@@ -38,11 +38,11 @@ def change(database: Database, provider_id: int) -> None:
 def look(database: Database, reader: PostgresqlReader) -> Changes:
     """Read, and see that the quick question has the same answer."""
     probe = feed.probe(database.engine)
-    glance = reader.glance(probe)
+    quick = reader.quick_read(probe)
     probe.close()
     with database.read() as connection:
         found = reader.read(connection)
-    assert glance == Glance([], more=bool(found))
+    assert quick == QuickRead([], more=bool(found))
     return found
 
 

@@ -99,7 +99,7 @@ def test_an_inventory_that_comes_while_usage_is_read(service: PlacementService) 
     set_inventories(service, node, "VCPU")
     assert known(service) == {"node"}
     service.claims.submit([Claim(uuids.generate(), "project", "user", {node.uuid: {"VCPU": 1}})])
-    create(service, "other")  # so that a glance is not enough
+    create(service, "other")  # so that a quick read is not enough
 
     def more(_connection: sa.Connection) -> None:
         set_inventories(service, node, "VCPU", "DISK_GB")

@@ -6,7 +6,7 @@ from typing import Any
 
 from oslo_config import cfg
 
-from moorage.bus.notifications import OsloNotifications, Phase, Silence, from_conf
+from moorage.bus.notifications import NoNotifications, OsloNotifications, Phase, from_conf
 from moorage.bus.oslo import oslo_messaging
 from moorage.core.clock import utcnow
 from tests.support.processes import wait_until
@@ -49,7 +49,7 @@ class Consumer:
 
 
 def test_they_are_off_by_default(conf: cfg.ConfigOpts) -> None:
-    assert isinstance(from_conf(conf), Silence)
+    assert isinstance(from_conf(conf), NoNotifications)
 
 
 def test_consumers_of_the_reference_understand_them(conf: cfg.ConfigOpts) -> None:

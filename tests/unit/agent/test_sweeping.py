@@ -6,7 +6,8 @@ from typing import cast
 
 from moorage.agent.sweeping import Sweeping
 from moorage.bus.contract import Doubt
-from moorage.drivers.contract import DriverError, Held, SharedNodes
+from moorage.drivers.contract import DriverError
+from moorage.drivers.shared_nodes import Held, SharedNodes
 
 ONE, OTHER = Held("server-1", "node-1"), Held("server-2", "node-2")
 

@@ -12,7 +12,7 @@ from moorage.compute.errors import ComputeError, QuotaExceeded
 from moorage.compute.moves import destinations
 from moorage.compute.moves.destinations import Destination
 from moorage.compute.quotas.quotas import UNLIMITED
-from moorage.compute.quotas.usage import COUNTED, Room
+from moorage.compute.quotas.usage import COUNTED, QuotaHeadroom
 from moorage.compute.servers import states
 from moorage.compute.servers.creation import host_name_from
 from moorage.compute.servers.states import TaskState, VmState
@@ -94,7 +94,7 @@ def test_a_grant_is_the_largest_that_fits(
 
     most = least + more
     possible = [count for count in range(least, most + 1) if fits(count)]
-    room = Room(limits, used)
+    room = QuotaHeadroom(limits, used)
     if possible:
         assert room.grant(each, least, most) == max(possible)
     else:

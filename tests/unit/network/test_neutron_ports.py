@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from moorage.network import neutron_ports
-from moorage.network.atlas import Chart
 from moorage.network.contract import Binding, NetworkError, PortGroup, PortNeeds, PortRecord, PortRequest
+from moorage.network.network_cache import NetworkDescription
 
 ORDER = PortRequest("server-1", "red", "web", zone="west", hostname="Web-1")
-NAMING = Chart("net-1", "plain", (), names_ports=True, taggable=True)
-PLAIN = Chart("net-1", "plain", ())
+NAMING = NetworkDescription("net-1", "plain", (), names_ports=True, taggable=True)
+PLAIN = NetworkDescription("net-1", "plain", ())
 FREE: dict[str, Any] = {"id": "port-1", "dns_name": ""}
 
 

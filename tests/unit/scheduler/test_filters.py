@@ -19,7 +19,7 @@ from moorage.scheduler.filters.service import ServiceFilter
 from moorage.scheduler.filters.tried import TriedFilter
 from moorage.scheduler.hints import with_neighbours
 from moorage.scheduler.hosts import HostState
-from moorage.scheduler.narrowing import By
+from moorage.scheduler.narrowing import NarrowedBy
 from moorage.scheduler.request import Request
 from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 from tests.unit.scheduler.clouds import host, request, uuid
@@ -149,7 +149,7 @@ def test_every_reason_is_a_sentence(named: ReasonKind) -> None:
 
 def test_aggregates_are_looked_at_again_by_our_own_books() -> None:
     east, closed = frozenset({uuid(101), uuid(102)}), frozenset({uuid(103)})
-    asked = request().inside(east, By.ZONE, "east").outside(closed, By.OTHER_PROJECTS)
+    asked = request().inside(east, NarrowedBy.ZONE, "east").outside(closed, NarrowedBy.OTHER_PROJECTS)
     check = AggregatesFilter()
     assert not check.applies(request())
     assert kind(check, host(1, aggregates=frozenset({uuid(102), uuid(104)})), asked) is None

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from moorage.scheduler.errors import BadImagePropertyError, NoHostAllowedError
-from moorage.scheduler.narrowing import By
+from moorage.scheduler.narrowing import NarrowedBy
 from moorage.scheduler.prefilters.aggregate_images import AggregateImages
 from moorage.scheduler.prefilters.availability_zone import AvailabilityZone
 from moorage.scheduler.prefilters.contract import narrow
@@ -89,16 +89,16 @@ def test_an_aggregate_may_be_for_certain_images() -> None:
         assert AggregateImages(taken, properties).narrow(request()) == request()
     narrowed = AggregateImages(taken, {"os_distro": "windows", "hw_disk_bus": "virtio"}).narrow(request())
     assert ("member_of", f"!in:{OURS}") in narrowed.queries(50)[0]
-    assert [(note.by, note.subject) for note in narrowed.narrowings] == [(By.IMAGE, "os_distro")]
+    assert [(note.by, note.subject) for note in narrowed.narrowings] == [(NarrowedBy.IMAGE, "os_distro")]
 
 
 def test_each_condition_is_noted_with_whom_it_is_for() -> None:
     isolation = TenantIsolation({"ours": frozenset({OURS}), "theirs": frozenset({WEST})})
     narrowed = narrow(request(zone="east", project_id="ours"), [ZONES, isolation])
     assert [(note.by, note.member_of, note.subject) for note in narrowed.narrowings] == [
-        (By.ZONE, f"in:{EAST}", "east"),
-        (By.OTHER_PROJECTS, f"!in:{WEST}", ""),
-        (By.PROJECT, f"in:{OURS}", "ours"),
+        (NarrowedBy.ZONE, f"in:{EAST}", "east"),
+        (NarrowedBy.OTHER_PROJECTS, f"!in:{WEST}", ""),
+        (NarrowedBy.PROJECT, f"in:{OURS}", "ours"),
     ]
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from moorage.placement.client.contract import AllocationRequest, Candidates, ProviderSummary
 from moorage.scheduler.board import Board
 from moorage.scheduler.offers import offers, roots
+from moorage.scheduler.ranking import EXAMPLES
 from moorage.scheduler.select import RANKED, Decision, Selector
 from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 from moorage.scheduler.settings import SchedulerSettings
-from moorage.scheduler.standing import EXAMPLES
 from tests.unit.scheduler.clouds import SMALL, Node, candidates, cloud, host, request, uuid
 
 SELECTOR = Selector(SchedulerSettings())
@@ -274,9 +274,9 @@ def test_what_is_kept_between_decisions_changes_none_of_them(nodes: list[Node], 
     for number in range(data.draw(st.integers(1, 12))):
         wanted = request(number)
         decision = selector.select(wanted, found, board)
-        kept, board.standings = board.standings, {}
+        kept, board.rankings = board.rankings, {}
         afresh = selector.select(wanted, found, board)
-        board.standings = kept
+        board.rankings = kept
         assert decision == afresh
         if decision.chosen is not None:
             board.take(wanted, decision.chosen.place.node_uuid, decision.chosen.allocations)

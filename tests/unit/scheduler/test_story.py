@@ -9,7 +9,7 @@ import pytest
 
 from moorage.placement.search.checks import ConditionKind as Condition
 from moorage.scheduler.filters.contract import ReasonKind
-from moorage.scheduler.narrowing import By, Narrowing
+from moorage.scheduler.narrowing import NarrowedBy, Narrowing
 from moorage.scheduler.select import Selector
 from moorage.scheduler.settings import SchedulerSettings
 from moorage.scheduler.story import condition, sentence, story
@@ -155,7 +155,7 @@ def counted(kind: str, subject: str, excluded: int, left: int) -> dict[str, Any]
     return {"kind": kind, "subject": subject, "excludes_alone": alone, "left": {"trees": left}}
 
 
-EAST = Narrowing(By.ZONE, f"in:{uuid(9)}", "east", excluded=30)
+EAST = Narrowing(NarrowedBy.ZONE, f"in:{uuid(9)}", "east", excluded=30)
 
 
 def test_a_zone_that_has_no_room_is_told_by_what_its_hosts_lack() -> None:
@@ -185,7 +185,10 @@ def test_a_zone_whose_hosts_are_all_gone_is_told_as_such() -> None:
 def test_hosts_that_several_prefilters_leave_are_those_that_it_may_go_to() -> None:
     conditions = [counted("forbidden_aggregates", uuid(9), 30, 10), counted("room", "VCPU:8", 40, 0)]
     why = {"total": {"trees": 40}, "trees_left": 0, "excludes_most": conditions[1], "conditions": conditions}
-    closed = [Narrowing(By.OTHER_PROJECTS, f"!in:{uuid(9)}"), Narrowing(By.TRAITS, f"!in:{uuid(9)}", "X")]
+    closed = [
+        Narrowing(NarrowedBy.OTHER_PROJECTS, f"!in:{uuid(9)}"),
+        Narrowing(NarrowedBy.TRAITS, f"!in:{uuid(9)}", "X"),
+    ]
     assert sentence(Trace(uuid(1), [], closed, why=Emptiness.of(why))) == (
         "No valid host was found: 10 of 10 hosts that it may go to don't have 8 VCPU free."
     )

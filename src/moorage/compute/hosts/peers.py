@@ -29,7 +29,7 @@ def living(connection: Connection, terms: Mapping[str, Any], down_after: timedel
     return {host for host, facts in connection.execute(query) if same(facts.get(TERMS), terms)}
 
 
-def has_heir(connection: Connection, host: str, down_after: timedelta) -> bool:
+def has_live_peer(connection: Connection, host: str, down_after: timedelta) -> bool:
     """Whether some other host that lives will get the nodes of this one, and their servers, if it is down."""
     query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
     left = connection.execute(query.where(services.c.host == host)).one_or_none()

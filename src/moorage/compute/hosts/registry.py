@@ -23,7 +23,7 @@ class RegistryEntry(NamedTuple):
     disabled: bool
 
 
-def sign_of_life(
+def heartbeat(
     connection: Connection, host: str, binary: str, *, version: int, facts: dict[str, Any]
 ) -> RegistryEntry:
     """Write down that a service lives; answers with what is known of it."""

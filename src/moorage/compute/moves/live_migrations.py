@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.compute.errors import ComputeError, NotFoundError
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import LiveMigrationWish, Migration, Status
-from moorage.compute.moves.moves import Ask
+from moorage.compute.moves.moves import ActionContext
 from moorage.compute.servers import actions
 from moorage.compute.servers.lifecycle import require_state
 from moorage.compute.servers.states import TaskState, VmState
@@ -20,7 +20,7 @@ class InvalidMigrationState(ComputeError):
         )
 
 
-def abort(ask: Ask, identity: str, *, queued: bool) -> None:
+def abort(ask: ActionContext, identity: str, *, queued: bool) -> None:
     """Call it off: while it runs, or, if `queued`, also before."""
     require_state(ask.server, "abort live migration", None, (TaskState.MIGRATING,))
     migration = migrations.find(ask.connection, ask.server.uuid, identity)
@@ -32,7 +32,7 @@ def abort(ask: Ask, identity: str, *, queued: bool) -> None:
     _wish(ask, migration, LiveMigrationWish.ABORT, "live_migration_cancel")
 
 
-def force_complete(ask: Ask, identity: str) -> None:
+def force_complete(ask: ActionContext, identity: str) -> None:
     """Have it end soon, whatever that costs the server."""
     require_state(ask.server, "force_complete", (VmState.ACTIVE,), (TaskState.MIGRATING,))
     migration = migrations.find(ask.connection, ask.server.uuid, identity)
@@ -43,7 +43,7 @@ def force_complete(ask: Ask, identity: str) -> None:
     _wish(ask, migration, LiveMigrationWish.HURRY, "live_migration_force_complete")
 
 
-def _wish(ask: Ask, migration: Migration, wish: LiveMigrationWish, action: str) -> None:
+def _wish(ask: ActionContext, migration: Migration, wish: LiveMigrationWish, action: str) -> None:
     """Write the wish down, and have whoever works on the migration look."""
     action_id = actions.start(ask.connection, ask.server.id, action, ask.origin)
     migrations.change(ask.connection, migration.id, wish=wish.value)

@@ -21,7 +21,7 @@ from moorage.compute.moves.migrations import Migration, MigrationType, Status
 from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.quotas.quotas import Limits
-from moorage.compute.quotas.usage import Room
+from moorage.compute.quotas.usage import QuotaHeadroom
 from moorage.compute.servers import actions, servers
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.lifecycle import require_state
@@ -35,7 +35,7 @@ _MOVABLE = (VmState.ACTIVE, VmState.STOPPED)
 
 
 @dataclass(frozen=True)
-class Ask:
+class ActionContext:
     """Somebody asks something of a server, which nobody else changes until the transaction ends."""
 
     connection: Connection
@@ -57,7 +57,7 @@ class MoveQuotas:
     user: Limits
 
 
-def resize(ask: Ask, flavor: Flavor, bounds: MoveQuotas, disk_config: str | None = None) -> None:
+def resize(ask: ActionContext, flavor: Flavor, bounds: MoveQuotas, disk_config: str | None = None) -> None:
     """To another flavor, on another host."""
     server = ask.server
     require_state(server, "resize", _MOVABLE)
@@ -86,7 +86,7 @@ def resize(ask: Ask, flavor: Flavor, bounds: MoveQuotas, disk_config: str | None
     _start(ask, "resize", "cold_move", TaskState.RESIZE_PREP, move)
 
 
-def migrate(ask: Ask, host: str | None) -> None:
+def migrate(ask: ActionContext, host: str | None) -> None:
     """To another host, as it is; to the one that an administrator names, or any."""
     server = ask.server
     require_state(server, "migrate", _MOVABLE)
@@ -100,7 +100,7 @@ def migrate(ask: Ask, host: str | None) -> None:
     _start(ask, "migrate", "cold_move", TaskState.RESIZE_PREP, move)
 
 
-def require_live(ask: Ask, host: str | None) -> None:
+def require_live(ask: ActionContext, host: str | None) -> None:
     """Refuse a live migration that makes no sense."""
     server = ask.server
     require_state(server, "os-migrateLive", (VmState.ACTIVE,))
@@ -110,7 +110,7 @@ def require_live(ask: Ask, host: str | None) -> None:
             raise ComputeError(f"Unable to migrate instance ({server.uuid}) to current host ({host}).")
 
 
-def live_migrate(ask: Ask, host: str | None) -> None:
+def live_migrate(ask: ActionContext, host: str | None) -> None:
     """To another host, while it runs."""
     server = ask.server
     require_live(ask, host)
@@ -119,7 +119,7 @@ def live_migrate(ask: Ask, host: str | None) -> None:
     _start(ask, "live-migration", "live_migrate", TaskState.MIGRATING, move)
 
 
-def evacuate(ask: Ask, host: str | None, *, stopped: bool) -> None:
+def evacuate(ask: ActionContext, host: str | None, *, stopped: bool) -> None:
     """From a host that is dead; `stopped` if the server shall not run at once where it comes to."""
     server = ask.server
     if host is not None:
@@ -137,26 +137,26 @@ def evacuate(ask: Ask, host: str | None, *, stopped: bool) -> None:
 
 
 def reserve(
-    ask: Ask, before: Mapping[str, Any], after: Mapping[str, Any], bounds: MoveQuotas
+    ask: ActionContext, before: Mapping[str, Any], after: Mapping[str, Any], bounds: MoveQuotas
 ) -> dict[str, int]:
     """Take now what a larger flavor will use, so that nobody else gets it meanwhile."""
     more = usage.growth(before, after)
     if any(more.values()):
         project_id, user_id = ask.server.project_id, ask.server.user_id
-        Room(bounds.project, usage.lock(ask.connection, project_id)).grant(more, 1, 1)
+        QuotaHeadroom(bounds.project, usage.lock(ask.connection, project_id)).grant(more, 1, 1)
         if bounds.user:
             used = usage.used_by(ask.connection, project_id, user_id)
-            Room({**bounds.project, **bounds.user}, used).grant(more, 1, 1)
+            QuotaHeadroom({**bounds.project, **bounds.user}, used).grant(more, 1, 1)
         usage.add(ask.connection, project_id, more)
     return more
 
 
-def _require_agent(ask: Ask, host: str) -> None:
+def _require_agent(ask: ActionContext, host: str) -> None:
     if not services.listed(ask.connection, host=host, binary=services.AGENT):
         raise ComputeError(f"Compute host {host} could not be found.")
 
 
-def _require_host_up(ask: Ask) -> None:
+def _require_host_up(ask: ActionContext) -> None:
     if ask.server.host is None:
         raise ServerNotReady(ask.server.uuid)
     if not ask.host_is_up(ask.server.host):
@@ -171,7 +171,7 @@ def _require_room_for_image(server: Server, flavor: Flavor) -> None:
         raise ComputeError("Flavor's disk is smaller than the minimum size specified in image metadata.")
 
 
-def _begin(ask: Ask, kind: MigrationType, status: Status, **more: Any) -> Migration:
+def _begin(ask: ActionContext, kind: MigrationType, status: Status, **more: Any) -> Migration:
     server = ask.server
     if server.host is None or server.node_uuid is None:
         raise ServerNotReady(server.uuid)
@@ -198,7 +198,7 @@ def _begin(ask: Ask, kind: MigrationType, status: Status, **more: Any) -> Migrat
     return migrations.begin(ask.connection, **{**columns, **more})
 
 
-def _start(ask: Ask, action: str, kind: str, task_state: TaskState, move: Move) -> None:
+def _start(ask: ActionContext, action: str, kind: str, task_state: TaskState, move: Move) -> None:
     action_id = actions.start(ask.connection, ask.server.id, action, ask.origin)
     servers.set_state(ask.connection, ask.server.id, task_state=task_state, progress=0)
     ledger.enqueue(ask.connection, ask.server.id, kind, move.as_data(), action_id)

@@ -8,7 +8,7 @@ from moorage.compute.errors import ComputeError
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration, Status
 from moorage.compute.moves.move import Move
-from moorage.compute.moves.moves import Ask, MoveQuotas, reserve
+from moorage.compute.moves.moves import ActionContext, MoveQuotas, reserve
 from moorage.compute.servers import actions, servers
 from moorage.compute.servers.lifecycle import require_state
 from moorage.compute.servers.server_errors import ServiceUnavailable
@@ -16,7 +16,7 @@ from moorage.compute.servers.states import TaskState, VmState
 from moorage.ledger import ledger
 
 
-def confirm(ask: Ask) -> None:
+def confirm(ask: ActionContext) -> None:
     """What was kept at the source goes."""
     require_state(ask.server, "confirmResize", (VmState.RESIZED,))
     migration = _arrived(ask)
@@ -27,7 +27,7 @@ def confirm(ask: Ask) -> None:
     _decide(ask, "confirmResize", "confirm_resize", TaskState.RESIZE_CONFIRMING, move)
 
 
-def revert(ask: Ask, bounds: MoveQuotas) -> None:
+def revert(ask: ActionContext, bounds: MoveQuotas) -> None:
     """Back to where it was, and what; going back to a larger flavor needs the quota for it."""
     require_state(ask.server, "revertResize", (VmState.RESIZED,))
     migration = _arrived(ask)
@@ -37,14 +37,14 @@ def revert(ask: Ask, bounds: MoveQuotas) -> None:
     _decide(ask, "revertResize", "revert_resize", TaskState.RESIZE_REVERTING, move)
 
 
-def _arrived(ask: Ask) -> Migration:
+def _arrived(ask: ActionContext) -> Migration:
     migration = migrations.active(ask.connection, ask.server.id)
     if migration is None or migration.status != Status.FINISHED:
         raise ComputeError("Instance has not been resized.")
     return migration
 
 
-def _decide(ask: Ask, action: str, kind: str, task_state: TaskState, move: Move) -> None:
+def _decide(ask: ActionContext, action: str, kind: str, task_state: TaskState, move: Move) -> None:
     """What was to confirm it by itself, sooner or later, is called off."""
     ledger.cancel(ask.connection, ask.server.id)
     action_id = actions.start(ask.connection, ask.server.id, action, ask.origin)

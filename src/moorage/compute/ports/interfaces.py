@@ -22,7 +22,7 @@ from moorage.compute.servers.server_errors import ServerNotReady
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.db.tables.compute import operations
 from moorage.ledger import ledger
-from moorage.network.contract import Agreed, Holding
+from moorage.network.contract import AgreedNetworks, ServerPorts
 
 ATTACH = "attach_interface"
 DETACH = "detach_interface"
@@ -42,7 +42,7 @@ def require_ready(server: Server, action: str) -> None:
 
 
 def attach(
-    connection: Connection, server: Server, origin: Origin, agreed: Agreed, tag: str | None = None
+    connection: Connection, server: Server, origin: Origin, agreed: AgreedNetworks, tag: str | None = None
 ) -> int:
     """A port of what was agreed to, which is one network or one port; the operation's id."""
     require_ready(server, ATTACH)
@@ -126,5 +126,5 @@ def outcome(connection: Connection, operation_id: int) -> AttachmentOutcome | No
     )
 
 
-def holding_of(server: Server) -> Holding:
-    return Holding.of(server.uuid, server.request)
+def holding_of(server: Server) -> ServerPorts:
+    return ServerPorts.of(server.uuid, server.request)

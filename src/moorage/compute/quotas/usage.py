@@ -22,7 +22,7 @@ COUNTED = ("instances", "cores", "ram")
 
 
 @dataclass(frozen=True)
-class Room:
+class QuotaHeadroom:
     """The limits of a project, or of one user in it, and what is used of them."""
 
     limits: Limits

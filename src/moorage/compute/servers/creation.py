@@ -15,11 +15,11 @@ from sqlalchemy.engine import Connection
 from moorage.compute.errors import ComputeError, QuotaExceeded
 from moorage.compute.quotas import usage
 from moorage.compute.quotas.quotas import UNLIMITED, Limits
-from moorage.compute.quotas.usage import Room
+from moorage.compute.quotas.usage import QuotaHeadroom
 from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.states import TaskState, VmState
-from moorage.core import letters, uuids
+from moorage.core import random_text, uuids
 from moorage.db.tables.compute import server_group_members, server_groups, servers
 from moorage.ledger import ledger
 
@@ -53,7 +53,7 @@ class ServerTemplate:
 
 
 @dataclass(frozen=True)
-class Made:
+class CreatedServers:
     reservation_id: str
     uuids: list[str]
 
@@ -77,54 +77,58 @@ class CreationRequest:
     bounds: CreationQuotas
 
 
-def create(connection: Connection, orders: Sequence[CreationRequest]) -> list[Made | ComputeError]:
-    """Make what independent orders want, each on its own merits: for each what was made, or why not."""
-    books = Books(connection)
-    for project_id in sorted({order.origin.project_id for order in orders}):
-        books.open(project_id)
-    outcomes: list[Made | ComputeError] = []
+def create(
+    connection: Connection, requests: Sequence[CreationRequest]
+) -> list[CreatedServers | ComputeError]:
+    """Make what independent requests want, each on its own merits: for each what was made, or why not."""
+    locked = LockedUsage(connection)
+    for project_id in sorted({request.origin.project_id for request in requests}):
+        locked.open(project_id)
+    outcomes: list[CreatedServers | ComputeError] = []
     rows: list[tuple[CreationRequest, dict[str, Any]]] = []
-    for order in orders:
+    for request in requests:
         try:
-            count = books.enter(order)
+            count = locked.enter(request)
         except ComputeError as error:
             outcomes.append(error)
             continue
-        made, new = rows_of(order, count)
+        made, new = rows_of(request, count)
         outcomes.append(made)
-        rows += [(order, row) for row in new]
-    books.close()
+        rows += [(request, row) for row in new]
+    locked.close()
     if rows:
-        _insert(connection, rows, books)
+        _insert(connection, rows, locked)
     return outcomes
 
 
-def rows_of(order: CreationRequest, count: int) -> tuple[Made, list[dict[str, Any]]]:
-    """The rows that the servers of an order will have."""
-    reservation_id = "r-" + letters.draw(_ID_LETTERS, 8)
-    rows = [_row(order.origin, order.wanted, reservation_id, index, count) for index in range(count)]
-    return Made(reservation_id, [row["uuid"] for row in rows]), rows
+def rows_of(request: CreationRequest, count: int) -> tuple[CreatedServers, list[dict[str, Any]]]:
+    """The rows that the servers of a request will have."""
+    reservation_id = "r-" + random_text.draw(_ID_LETTERS, 8)
+    rows = [_row(request.origin, request.wanted, reservation_id, index, count) for index in range(count)]
+    return CreatedServers(reservation_id, [row["uuid"] for row in rows]), rows
 
 
 _INSERT = sa.insert(servers).returning(servers.c.uuid, servers.c.id)
 
 
-def _insert(connection: Connection, rows: list[tuple[CreationRequest, dict[str, Any]]], books: Books) -> None:
+def _insert(
+    connection: Connection, rows: list[tuple[CreationRequest, dict[str, Any]]], locked: LockedUsage
+) -> None:
     inserted = connection.execute(_INSERT, [row for _, row in rows])
     ids = {made.uuid: made.id for made in inserted}
-    origins = {ids[row["uuid"]]: order.origin for order, row in rows}
+    origins = {ids[row["uuid"]]: request.origin for request, row in rows}
     members = [
-        {"group_id": books.group_id(order.wanted.group), "server_id": ids[row["uuid"]]}
-        for order, row in rows
-        if order.wanted.group is not None
+        {"group_id": locked.group_id(request.wanted.group), "server_id": ids[row["uuid"]]}
+        for request, row in rows
+        if request.wanted.group is not None
     ]
     if members:
         connection.execute(sa.insert(server_group_members), members)
     ledger.enqueue_first(connection, "build", actions.start_many(connection, origins, "create"))
 
 
-class Books:
-    """What projects, users and groups have, under lock, while orders are entered into it."""
+class LockedUsage:
+    """What projects, users and groups have, under lock, while requests are counted against it."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -137,14 +141,14 @@ class Books:
         """Nobody else counts for this project until the transaction ends."""
         self._projects[project_id] = usage.lock(self._connection, project_id)
 
-    def enter(self, order: CreationRequest) -> int:
-        """Count an order, or raise and count nothing; how many servers it gets."""
-        project_id, user_id = order.origin.project_id, order.origin.user_id
-        wanted, bounds = order.wanted, order.bounds
+    def enter(self, request: CreationRequest) -> int:
+        """Count a request, or raise and count nothing; how many servers it gets."""
+        project_id, user_id = request.origin.project_id, request.origin.user_id
+        wanted, bounds = request.wanted, request.bounds
         each = usage.of_one(wanted.flavor)
-        rooms = [Room(bounds.project, self._projects[project_id])]
+        rooms = [QuotaHeadroom(bounds.project, self._projects[project_id])]
         if bounds.user is not None:
-            rooms.append(Room({**bounds.project, **bounds.user}, self._used_by(project_id, user_id)))
+            rooms.append(QuotaHeadroom({**bounds.project, **bounds.user}, self._used_by(project_id, user_id)))
         count = wanted.most
         for room in rooms:
             count = room.grant(each, wanted.least, count)

@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.compute.errors import ComputeError, ConflictError
 from moorage.compute.moves import migrations
-from moorage.compute.moves.moves import Ask
+from moorage.compute.moves.moves import ActionContext
 from moorage.compute.servers import actions, servers
 from moorage.compute.servers.lifecycle import require_state
 from moorage.compute.servers.server import Server
@@ -32,7 +32,7 @@ class RebuildRequest:
     """Of what the user asked for when it was made."""
 
 
-def rebuild(ask: Ask, wanted: RebuildRequest) -> None:
+def rebuild(ask: ActionContext, wanted: RebuildRequest) -> None:
     server = ask.server
     require_state(server, "rebuild", _REBUILDABLE)
     if server.host is None or server.node_uuid is None:

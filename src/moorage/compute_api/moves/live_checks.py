@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, UnavailableError
-from moorage.compute.moves.moves import Ask
+from moorage.compute.moves.moves import ActionContext
 from moorage.compute.servers import actions, traces
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.server_errors import InvalidState, ServerNotReady
@@ -20,7 +20,7 @@ from moorage.placement.client.contract import PlacementUnavailableError
 from moorage.scheduler.trace import Trace
 
 
-def require_running(ask: Ask) -> None:
+def require_running(ask: ActionContext) -> None:
     """The server runs, on a host that can send it away."""
     server = ask.server
     if server.host is None or server.node_uuid is None:
@@ -32,7 +32,7 @@ def require_running(ask: Ask) -> None:
         raise ComputeError(f"Compute service of {server.host} is unavailable at this time.")
 
 
-def require_place(database: Database, planner: Planner, ask: Ask, host: str | None) -> None:
+def require_place(database: Database, planner: Planner, ask: ActionContext, host: str | None) -> None:
     """There is a host for it; if not, the decision is on record, like any other."""
     try:
         planned = planner.plan_move(ask.server, host)
@@ -45,7 +45,7 @@ def require_place(database: Database, planner: Planner, ask: Ask, host: str | No
     raise ComputeError(sentence)
 
 
-def _keep(connection: Connection, ask: Ask, sentence: str, trace: Trace) -> None:
+def _keep(connection: Connection, ask: ActionContext, sentence: str, trace: Trace) -> None:
     event = Event(None, "conductor_schedule_move", error=sentence)
     actions.record(connection, ask.server.id, "live-migration", ask.origin, event)
     traces.keep(connection, ask.server.id, trace)

@@ -8,7 +8,7 @@ from moorage.compute.errors import ComputeError
 from moorage.compute.flavors import flavors
 from moorage.compute.flavors.flavors import FlavorNotFound
 from moorage.compute.moves import moves, resizes
-from moorage.compute.moves.moves import Ask, MoveQuotas
+from moorage.compute.moves.moves import ActionContext, MoveQuotas
 from moorage.compute.quotas import quotas
 from moorage.compute.servers.lifecycle import require_unlocked
 from moorage.compute_api.endpoint import RULE, is_admin
@@ -16,7 +16,7 @@ from moorage.compute_api.flavors.flavors import visible_to
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import live_checks
 from moorage.compute_api.schema_types import as_boolean
-from moorage.compute_api.servers.asked import Asked
+from moorage.compute_api.servers.action_request import ActionRequest
 from moorage.compute_api.servers.passwords import password
 from moorage.compute_api.servers.servers import find, origin_of
 from moorage.compute_api.service import ComputeService
@@ -29,16 +29,18 @@ MIGRATE_LIVE = f"{RULE}os-migrate-server:migrate_live"
 MIGRATE_LIVE_TO = f"{MIGRATE_LIVE}:host"
 
 
-def ask_of(asked: Asked) -> Ask:
-    return Ask(asked.connection, asked.server, asked.origin, asked.service.settings.service_down_time)
+def ask_of(asked: ActionRequest) -> ActionContext:
+    return ActionContext(
+        asked.connection, asked.server, asked.origin, asked.service.settings.service_down_time
+    )
 
 
-def _bounds(asked: Asked) -> MoveQuotas:
+def _bounds(asked: ActionRequest) -> MoveQuotas:
     server, configured = asked.server, asked.service.settings.quotas
     return MoveQuotas(*quotas.in_force(asked.connection, configured, server.project_id, server.user_id))
 
 
-def resize(asked: Asked) -> None:
+def resize(asked: ActionRequest) -> None:
     flavorid = str(asked.argument["flavorRef"]).rstrip("/").rpartition("/")[2]
     try:
         flavor = flavors.find(asked.connection, flavorid, visible_to=visible_to(asked.call))
@@ -47,12 +49,12 @@ def resize(asked: Asked) -> None:
     moves.resize(ask_of(asked), flavor, _bounds(asked), asked.argument.get("OS-DCF:diskConfig"))
 
 
-def confirm_resize(asked: Asked) -> Reply:
+def confirm_resize(asked: ActionRequest) -> Reply:
     resizes.confirm(ask_of(asked))
     return no_content()
 
 
-def revert_resize(asked: Asked) -> None:
+def revert_resize(asked: ActionRequest) -> None:
     resizes.revert(ask_of(asked), _bounds(asked))
 
 
@@ -64,7 +66,7 @@ def migrate_rule(version: tuple[int, int], argument: Any) -> str:
     return MIGRATE_TO if _migration_host(version, argument) else MIGRATE
 
 
-def migrate(asked: Asked) -> None:
+def migrate(asked: ActionRequest) -> None:
     moves.migrate(ask_of(asked), _migration_host(asked.call.version, asked.argument))
 
 
@@ -81,18 +83,18 @@ def check_live(service: ComputeService, call: Call, argument: Any) -> None:
         server = find(connection, call)
         _require_target_of_force(argument)
         require_unlocked(server, as_admin=is_admin(call))
-        ask = Ask(connection, server, origin_of(call), down_time)
+        ask = ActionContext(connection, server, origin_of(call), down_time)
         moves.require_live(ask, host)
         live_checks.require_running(ask)
     live_checks.require_place(service.database, service.planner, ask, host)
 
 
-def migrate_live(asked: Asked) -> None:
+def migrate_live(asked: ActionRequest) -> None:
     _require_target_of_force(asked.argument)
     moves.live_migrate(ask_of(asked), asked.argument["host"] or None)
 
 
-def evacuate(asked: Asked) -> Reply:
+def evacuate(asked: ActionRequest) -> Reply:
     """The password is made, and since 2.14 kept to ourselves: what a server is given comes with its image."""
     argument = asked.argument
     _require_target_of_force(argument)

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 from moorage.compute.errors import NotFoundError
 from moorage.compute.moves import live_migrations, migrations
 from moorage.compute.moves.migrations import Migration, MigrationType
-from moorage.compute.moves.moves import Ask
+from moorage.compute.moves.moves import ActionContext
 from moorage.compute.servers import lifecycle
 from moorage.compute_api import times
 from moorage.compute_api.endpoint import RULE, is_admin, owner_of
@@ -68,11 +68,11 @@ def _identity(call: Call) -> str:
     return call.params["migration_id"]
 
 
-def _change(service: ComputeService, call: Call, change: Callable[[Ask], None]) -> Reply:
+def _change(service: ComputeService, call: Call, change: Callable[[ActionContext], None]) -> Reply:
     def work(connection: Connection) -> None:
         server = lock(connection, call)
         lifecycle.require_unlocked(server, as_admin=is_admin(call))
-        change(Ask(connection, server, origin_of(call), service.settings.service_down_time))
+        change(ActionContext(connection, server, origin_of(call), service.settings.service_down_time))
 
     service.database.transact(work)
     service.wake()

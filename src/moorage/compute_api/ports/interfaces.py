@@ -23,7 +23,14 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
 from moorage.http.schema import VersionedSchema
-from moorage.network.contract import Agreed, Asker, Interface, NetworkError, NetworkFault, Networks
+from moorage.network.contract import (
+    AgreedNetworks,
+    Interface,
+    NetworkError,
+    NetworkFault,
+    Networks,
+    Requester,
+)
 
 _LOOK_SECONDS = 0.05
 
@@ -129,10 +136,10 @@ def _require_ready(call: Call, server: Server, action: str) -> None:
     interfaces.require_ready(server, action)
 
 
-def _agree(service: ComputeService, call: Call, server: Server, networks: Networks) -> Agreed:
+def _agree(service: ComputeService, call: Call, server: Server, networks: Networks) -> AgreedNetworks:
     """With the caller's token, for the server's project."""
     have = interfaces.holding_of(server).ports
-    asker = Asker(server.project_id, call.caller.token)
+    asker = Requester(server.project_id, call.caller.token)
     with told(AT_ATTACH):
         return service.network.agree(asker, networks, [], 1, have)
 

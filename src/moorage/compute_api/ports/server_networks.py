@@ -15,12 +15,12 @@ from moorage.compute.errors import (
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
 from moorage.network.contract import (
-    Agreed,
-    Asker,
+    AgreedNetworks,
     NetworkError,
     NetworkFault,
     Networks,
     NetworkUnavailableError,
+    Requester,
 )
 
 Errors = Mapping[NetworkFault, type[ComputeError]]
@@ -43,13 +43,13 @@ AT_ATTACH: Errors = {
 
 def agree(
     service: ComputeService, call: Call, networks: Networks, security_groups: Sequence[str], count: int
-) -> Agreed:
+) -> AgreedNetworks:
     with told():
         return service.network.agree(asker_of(call), networks, security_groups, count)
 
 
-def asker_of(call: Call) -> Asker:
-    return Asker(call.caller.project_id or "", call.caller.token)
+def asker_of(call: Call) -> Requester:
+    return Requester(call.caller.project_id or "", call.caller.token)
 
 
 @contextmanager

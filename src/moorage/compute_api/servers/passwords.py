@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import string
 
-from moorage.core import letters
+from moorage.core import random_text
 
 _LETTERS = string.ascii_letters + string.digits
 _LENGTH = 12
 
 
 def password() -> str:
-    return letters.draw(_LETTERS, _LENGTH)
+    return random_text.draw(_LETTERS, _LENGTH)

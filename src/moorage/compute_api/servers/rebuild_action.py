@@ -14,7 +14,7 @@ from moorage.compute_api.endpoint import RULE, owner_of
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves.move_actions import ask_of
 from moorage.compute_api.servers import server_body
-from moorage.compute_api.servers.asked import Asked
+from moorage.compute_api.servers.action_request import ActionRequest
 from moorage.compute_api.servers.passwords import password
 from moorage.compute_api.servers.server_views import EXTENDED_USER_DATA, ServerView
 from moorage.compute_api.servers.servers import find
@@ -45,7 +45,7 @@ def look_up(service: ComputeService, call: Call, argument: Any) -> Image:
         raise UnavailableError("The image service does not answer. Try again later.") from error
 
 
-def rebuild(asked: Asked) -> Reply:
+def rebuild(asked: ActionRequest) -> Reply:
     given = asked.argument
     if "trusted_image_certificates" in given:
         asked.call.authorize(TRUSTED_CERTS, owner_of(asked.server))
@@ -66,7 +66,7 @@ def _columns(given: dict[str, Any]) -> dict[str, Any]:
     return columns
 
 
-def _request(asked: Asked, given: dict[str, Any]) -> dict[str, Any]:
+def _request(asked: ActionRequest, given: dict[str, Any]) -> dict[str, Any]:
     request: dict[str, Any] = {}
     if "OS-DCF:diskConfig" in given:
         request["disk_config"] = given["OS-DCF:diskConfig"]
@@ -77,7 +77,7 @@ def _request(asked: Asked, given: dict[str, Any]) -> dict[str, Any]:
     return request
 
 
-def _public_key(asked: Asked, name: str | None) -> str | None:
+def _public_key(asked: ActionRequest, name: str | None) -> str | None:
     if name is None:
         return None
     try:
@@ -86,7 +86,7 @@ def _public_key(asked: Asked, name: str | None) -> str | None:
         raise ComputeError("Invalid key_name provided.") from error
 
 
-def _answer(asked: Asked) -> Reply:
+def _answer(asked: ActionRequest) -> Reply:
     call, connection = asked.call, asked.connection
     server = servers.find(connection, asked.server.uuid)
     view = ServerView(call)

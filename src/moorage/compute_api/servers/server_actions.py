@@ -17,7 +17,7 @@ from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import move_actions, move_schemas
 from moorage.compute_api.servers import rebuild_action
 from moorage.compute_api.servers import server_schemas as schemas
-from moorage.compute_api.servers.asked import Asked
+from moorage.compute_api.servers.action_request import ActionRequest
 from moorage.compute_api.servers.servers import find, lock, origin_of
 from moorage.compute_api.service import ComputeService
 from moorage.core.microversions import Version
@@ -31,7 +31,7 @@ UNLOCK_OVERRIDE = f"{RULE}os-lock-server:unlock:unlock_override"
 
 @dataclass(frozen=True)
 class ActionRoute:
-    run: Callable[[Asked], Reply | None]
+    run: Callable[[ActionRequest], Reply | None]
     """Answers with 202 and nothing more, if it does not say otherwise."""
     policy: str
     schema: AnySchema
@@ -60,45 +60,45 @@ GONE: dict[str, Version] = {
 """Actions that the API itself dropped, each with the version that did."""
 
 
-def _start(asked: Asked) -> None:
+def _start(asked: ActionRequest) -> None:
     lifecycle.start(asked.connection, asked.server, asked.origin)
 
 
-def _stop(asked: Asked) -> None:
+def _stop(asked: ActionRequest) -> None:
     lifecycle.stop(asked.connection, asked.server, asked.origin)
 
 
-def _reboot(asked: Asked) -> None:
+def _reboot(asked: ActionRequest) -> None:
     hard = asked.argument["type"].upper() == "HARD"
     lifecycle.reboot(asked.connection, asked.server, asked.origin, hard=hard)
 
 
-def _lock(asked: Asked) -> None:
+def _lock(asked: ActionRequest) -> None:
     reason = None
     if asked.call.version >= Microversion.LOCK_REASON and asked.argument is not None:
         reason = asked.argument.get("locked_reason")
     lifecycle.lock(asked.connection, asked.server, asked.origin, reason)
 
 
-def _unlock(asked: Asked) -> None:
+def _unlock(asked: ActionRequest) -> None:
     if not lifecycle.may_unlock(asked.server, asked.origin):
         asked.call.authorize(UNLOCK_OVERRIDE, owner_of(asked.server))
     lifecycle.unlock(asked.connection, asked.server, asked.origin)
 
 
-def _reset_state(asked: Asked) -> None:
+def _reset_state(asked: ActionRequest) -> None:
     lifecycle.reset_state(asked.connection, asked.server, asked.origin, VmState(asked.argument["state"]))
 
 
-def _force_delete(asked: Asked) -> None:
+def _force_delete(asked: ActionRequest) -> None:
     lifecycle.delete(asked.connection, asked.server, asked.origin)
 
 
-def _add_address(asked: Asked) -> None:
+def _add_address(asked: ActionRequest) -> None:
     interfaces.add_address(asked.connection, asked.server, str(asked.argument["networkId"]))
 
 
-def _remove_address(asked: Asked) -> None:
+def _remove_address(asked: ActionRequest) -> None:
     interfaces.remove_address(asked.connection, asked.server, asked.argument["address"])
 
 
@@ -200,7 +200,7 @@ def act(service: ComputeService, call: Call) -> Reply:
         server = lock(connection, call)
         if not action.ignores_lock:
             lifecycle.require_unlocked(server, as_admin=is_admin(call))
-        return action.run(Asked(service, connection, call, server, origin, argument, found))
+        return action.run(ActionRequest(service, connection, call, server, origin, argument, found))
 
     reply = service.database.transact(work)
     if action.makes_work:

@@ -13,9 +13,9 @@ import msgspec
 from moorage.compute.errors import ComputeError, ForbiddenError, NotFoundError, UnavailableError
 from moorage.compute.flavors.flavors import Flavor, FlavorNotFound
 from moorage.compute.keypairs import keypairs
-from moorage.compute.known import Now
 from moorage.compute.moves import destinations
 from moorage.compute.moves.destinations import ANYWHERE, Destination
+from moorage.compute.reference_cache import ReferenceSnapshot
 from moorage.compute.servers import labels
 from moorage.compute.servers.creation import CreationQuotas, ServerTemplate
 from moorage.compute_api.endpoint import RULE, own_project
@@ -166,7 +166,7 @@ def _place(call: Call, server: Json) -> Destination:
 # ---------------------------------------------------------------- what of
 
 
-def _flavor(now: Now, call: Call, server: Json) -> Flavor:
+def _flavor(now: ReferenceSnapshot, call: Call, server: Json) -> Flavor:
     flavorid = str(server["flavorRef"]).rstrip("/").rpartition("/")[2]
     try:
         return now.flavor(flavorid, visible_to=visible_to(call))
@@ -185,7 +185,7 @@ def _public_key(service: ComputeService, call: Call, name: str | None) -> str | 
         raise ComputeError("Invalid key_name provided.") from error
 
 
-def _bounds(now: Now, call: Call) -> CreationQuotas:
+def _bounds(now: ReferenceSnapshot, call: Call) -> CreationQuotas:
     project_id, user_id = call.caller.project_id or "", call.caller.user_id or ""
     project, own = now.limits(project_id, user_id)
     return CreationQuotas(project, own or None, {**project, **own}["server_group_members"])

@@ -29,7 +29,7 @@ _WITH_FAULT = frozenset({"ERROR", "DELETED"})
 
 
 @dataclass(frozen=True)
-class Sight:
+class Visibility:
     """What this caller may see of an owner's servers, at this version."""
 
     version: Version
@@ -40,7 +40,7 @@ class Sight:
     is_admin: bool
 
     @classmethod
-    def of(cls, call: Call, server: Server) -> Sight:
+    def of(cls, call: Call, server: Server) -> Visibility:
         target = owner_of(server)
         return cls(
             version=call.version,
@@ -62,13 +62,13 @@ class ServerView:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._version = call.version
-        self._sights: dict[tuple[str, str], Sight] = {}
+        self._sights: dict[tuple[str, str], Visibility] = {}
 
-    def sight(self, server: Server) -> Sight:
+    def sight(self, server: Server) -> Visibility:
         owner = (server.project_id, server.user_id)
         known = self._sights.get(owner)
         if known is None:
-            known = self._sights[owner] = Sight.of(self._call, server)
+            known = self._sights[owner] = Visibility.of(self._call, server)
         return known
 
     def links(self, uuid: str) -> Links:

@@ -13,13 +13,13 @@ from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import SAY_AGAIN, Bid, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
-from moorage.compute.aggregates import membership
+from moorage.compute.aggregates import outbox
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.hosts import build_failures, registry
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.conductor.agents import progress, sightings
+from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.sightings import Wished
-from moorage.conductor.agents.vigil import Vigil
 from moorage.conductor.chores import leftovers
 from moorage.conductor.ownership import ownership
 from moorage.conductor.ownership.ownership import Settlement
@@ -44,7 +44,7 @@ class Inbox:
         wake: Callable[[], None],
         cast: Callable[[str, list[Task]], None],
         nodes_changed: Callable[[], None] = lambda: None,
-        vigil: Vigil | None = None,
+        listening: ListeningPeriod | None = None,
     ) -> None:
         """`wake` and `nodes_changed` tell others in this process that there is something to do for them."""
         self._database = database
@@ -52,7 +52,7 @@ class Inbox:
         self._wake = wake
         self._cast = cast
         self._nodes_changed = nodes_changed
-        self._vigil = vigil or Vigil(60)
+        self._listening = listening or ListeningPeriod(60)
 
     def on_results(self, results: Sequence[Result]) -> None:
         answers = [
@@ -65,7 +65,7 @@ class Inbox:
         self._wake()
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
-        self._vigil.heard()
+        self._listening.heard()
         recorded = self._write(lambda connection: self._record(connection, heartbeat))
         if heartbeat.nodes is not None or recorded.nodes_changed:
             self._nodes_changed()
@@ -85,7 +85,7 @@ class Inbox:
         """Write down what an agent says; answers with what it has to be told."""
         if heartbeat.nodes is not None or (heartbeat.bid and heartbeat.bid.everything):  # as after a start
             build_failures.forgive_restarted(connection, heartbeat.host, heartbeat.facts)
-        entry = registry.sign_of_life(
+        entry = registry.heartbeat(
             connection, heartbeat.host, AGENT_BINARY, version=heartbeat.version, facts=heartbeat.facts
         )
         if entry.new:
@@ -103,10 +103,10 @@ class Inbox:
         return self._decide_owners(connection, heartbeat, _Recorded(reminders + orders))
 
     def _decide_owners(self, connection: Connection, heartbeat: Heartbeat, recorded: _Recorded) -> _Recorded:
-        down_after = self._vigil.down_after()
+        down_after = self._listening.down_after()
         recorded.orders += ownership.peer_orders(connection, heartbeat, down_after)
         inherited = ownership.inherit(connection, heartbeat, down_after)
-        lease = self._vigil.down_time
+        lease = self._listening.down_time
         self._follow_settlement(recorded, inherited, ownership.order(inherited, Bid(), lease))
         if heartbeat.bid is not None:
             settlement = ownership.settle(connection, heartbeat, heartbeat.bid, down_after)
@@ -126,7 +126,7 @@ class Inbox:
         try:
             return self._database.transact(work)
         except sa.exc.OperationalError as error:
-            self._vigil.interrupted()
+            self._listening.interrupted()
             raise NotNowError(f"the database does not answer: {error.orig}") from error
 
 
@@ -177,4 +177,4 @@ def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFact
     gone = [uuid for uuid, row in known.items() if row.host == host]
     if gone:
         connection.execute(sa.delete(nodes).where(among(connection, nodes.c.uuid, gone)))
-    membership.mark_due(connection, [*came, *gone])
+    outbox.mark(connection, [*came, *gone])

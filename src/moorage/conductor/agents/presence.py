@@ -30,7 +30,7 @@ class Presence:
 
     def _beat(self) -> None:
         self._database.transact(
-            lambda connection: registry.sign_of_life(
+            lambda connection: registry.heartbeat(
                 connection, self._host, registry.CONDUCTOR_BINARY, version=VERSION, facts=self._facts
             )
         )

@@ -24,7 +24,7 @@ from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
 from moorage.db.tables.moves import migrations
 from moorage.network import delegation
-from moorage.network.contract import Holding
+from moorage.network.contract import ServerPorts
 from moorage.scheduler.aggregates import Ratios
 
 LOG = logging.getLogger(__name__)
@@ -161,5 +161,5 @@ def _discard(row: Mapping[str, Any]) -> Task:
     attempt = row["attempt"] if row["finished_at"] is not None else row["attempt"] - 1
     payload = {}
     if row["deleted_at"] is not None:
-        payload = {delegation.HOLDING: msgspec.to_builtins(Holding.of(row["uuid"], row["request"]))}
+        payload = {delegation.HOLDING: msgspec.to_builtins(ServerPorts.of(row["uuid"], row["request"]))}
     return Task(row["last"], row["uuid"], DISCARD, attempt, "", payload)

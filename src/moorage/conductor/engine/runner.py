@@ -23,9 +23,9 @@ from prometheus_client import Counter, Histogram
 
 from moorage.compute.servers import actions, servers
 from moorage.conductor.engine.kind import Kind
-from moorage.conductor.engine.lookout import Lookout
 from moorage.conductor.engine.notices import Notices
 from moorage.conductor.engine.work import Work, WriteTogether
+from moorage.conductor.engine.work_signal import WorkSignal
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers as server_table
@@ -90,7 +90,7 @@ class Runner:
         self._lease_seconds = lease_seconds
         self._leases = Leases(database, lease_seconds)
         self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._lookout = Lookout(database, list(kinds))
+        self._work_signal = WorkSignal(database, list(kinds))
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"conductor-{number}", daemon=True)
@@ -105,21 +105,21 @@ class Runner:
     def stop(self) -> None:
         """Finish the batch under way and take no more."""
         self._stopping.set()
-        self._lookout.close()
+        self._work_signal.close()
         for thread in self._threads:
             thread.join(timeout=self._lease_seconds)
         self._leases.stop()
 
     def wake(self) -> None:
         """There is work; without this it is found at the next look."""
-        self._lookout.tell()
+        self._work_signal.notify()
 
     def _run(self, number: int) -> None:
         owner = f"{self._name}:{number}"
         while not self._stopping.is_set():
             try:
                 if not self.run_once(owner):
-                    self._lookout.wait()
+                    self._work_signal.wait()
             except sa.exc.OperationalError as error:
                 self._pause(f"its ledger can't be reached: {error.orig}")
             except Exception:
@@ -143,7 +143,7 @@ class Runner:
         if not leased:
             return False
         if len(leased) == self._batch:
-            self._lookout.tell()  # there may be more, for another thread
+            self._work_signal.notify()  # there may be more, for another thread
         BATCH.observe(len(leased))
         lease = Lease(owner, [operation.id for operation in leased], until)
         with self._leases.holding(lease):
@@ -278,7 +278,7 @@ class Runner:
             ids = [work.operation.id for work in works]
             mine = ledger.still_mine(connection, owner, ids)
             if len(mine) < len(ids):
-                ledger.come_late(connection, owner, [each for each in ids if each not in mine])
+                ledger.give_back_lost(connection, owner, [each for each in ids if each not in mine])
             kept = [work for work in works if work.operation.id in mine]
             _write(connection, kept, now)
             going_on = [work for work in kept if work.outcome is None]

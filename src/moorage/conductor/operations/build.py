@@ -35,7 +35,7 @@ from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.placing import groups
-from moorage.conductor.placing.placing import Disputed
+from moorage.conductor.placing.placing import DisputedClaim
 from moorage.conductor.ports import server_ports
 from moorage.conductor.ports.port_duties import PortDuty
 from moorage.core.clock import utcnow
@@ -46,7 +46,7 @@ from moorage.network.contract import NetworkError, PortRecord
 LOG = logging.getLogger(__name__)
 _PENDING_LOOK_SECONDS = 5.0
 _DISPUTE_SECONDS = 0.5
-_HEIR_LOOKS, _HEIR_SECONDS = 20, 3.0
+_PEER_LOOKS, _PEER_SECONDS = 20, 3.0
 """How often, and how long, a build waits for a peer to take over from a host that died."""
 PLUG_LOOK_SECONDS = 2.0
 
@@ -104,7 +104,7 @@ class Build(OperationKind):
             if isinstance(decision, NoHost):
                 self._no_host(work, decision)
                 continue
-            if isinstance(decision, Disputed):
+            if isinstance(decision, DisputedClaim):
                 work.try_again("schedule", _DISPUTE_SECONDS)
                 continue
             work.state.placed = decision
@@ -226,8 +226,8 @@ class Build(OperationKind):
         """A host that died is left, unless a peer takes over."""
         if self._is_up(work):
             self._try_elsewhere(work, "spawn", "the host did not answer", allowed=True)
-        elif work.operation.tries < _HEIR_LOOKS and self._tools.hosts.has_heir(work.server.host or ""):
-            work.try_again("spawned", _HEIR_SECONDS)
+        elif work.operation.tries < _PEER_LOOKS and self._tools.hosts.has_live_peer(work.server.host or ""):
+            work.try_again("spawned", _PEER_SECONDS)
         else:
             self._try_elsewhere(work, "spawn", "the host went down", allowed=True)
 

@@ -46,7 +46,7 @@ class ConfirmResize(Moving[MoveState]):
 
     def release(self, batch: Sequence[Work[MoveState]]) -> None:
         for work in batch:
-            self._tools.both_ends.let_go(work.state.move.migration_uuid)
+            self._tools.both_ends.release_source(work.state.move.migration_uuid)
             shut_down = work.server.power_state == PowerNumber.SHUT_DOWN
             work.changes |= {
                 "vm_state": (VmState.STOPPED if shut_down else VmState.ACTIVE).value,

@@ -80,7 +80,7 @@ class Evacuate(Moving[MoveState]):
 
     def release(self, batch: Sequence[Work[MoveState]]) -> None:
         for work in batch:
-            self._tools.both_ends.let_go(work.state.move.migration_uuid)
+            self._tools.both_ends.release_source(work.state.move.migration_uuid)
             self._tools.agents.discard(work, work.state.move.source.host)
             work.changes["task_state"] = None
             self.record(work, Status.DONE)

@@ -165,7 +165,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
 
     def release(self, batch: Sequence[Work[LiveMigrateState]]) -> None:
         for work in batch:
-            self._tools.both_ends.let_go(work.state.move.migration_uuid)
+            self._tools.both_ends.release_source(work.state.move.migration_uuid)
             work.changes |= {"vm_state": VmState.ACTIVE.value, "task_state": None}
             self.record(work, Status.COMPLETED)
             self.note(work, "compute_post_live_migration_at_destination", host=work.server.host)

@@ -31,7 +31,7 @@ from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.placing import groups
 from moorage.conductor.placing.placed import MoveState
-from moorage.conductor.placing.placing import Disputed
+from moorage.conductor.placing.placing import DisputedClaim
 from moorage.conductor.ports import server_ports
 from moorage.deciding.decider import NoHost
 from moorage.network.contract import NetworkAccess, NetworkError
@@ -80,7 +80,7 @@ class Moving(OperationKind, Generic[M]):
             if self._tools.both_ends.give_back(work, work.state.move.migration_uuid)
         ]
         for work, decision in zip(batch, self._tools.placer.place_moves(batch), strict=True):
-            if isinstance(decision, Disputed):
+            if isinstance(decision, DisputedClaim):
                 work.wait("schedule", _DISPUTE_SECONDS)
                 continue
             if isinstance(decision, NoHost):
@@ -192,7 +192,7 @@ class Moving(OperationKind, Generic[M]):
                 case Silent():
                     self.failed(work, step, "the host did not answer", end(work), elsewhere=elsewhere)
 
-    def forsake(self, end: Callable[[Work[M]], End], then: str, work: Work[M]) -> None:
+    def abandon(self, end: Callable[[Work[M]], End], then: str, work: Work[M]) -> None:
         """A host that is down cleans up when it comes back, or now, if it hears of it after all."""
         self._tools.agents.discard(work, end(work).host)
         work.advance(then)
@@ -212,7 +212,7 @@ class Moving(OperationKind, Generic[M]):
         work.advance_to_task("clean")
 
     def clean(self, batch: Sequence[Work[M]]) -> None:
-        forsake = partial(self.forsake, destination, "retreat")
+        forsake = partial(self.abandon, destination, "retreat")
         self.ask(batch, "destroy", then="cleaned", end=destination, down=forsake)
 
     def cleaned(self, batch: Sequence[Work[M]]) -> None:
@@ -228,11 +228,11 @@ class Moving(OperationKind, Generic[M]):
                 case Silent() if alive(work):
                     self.not_cleaned(work, "the host did not answer")
                 case Silent():
-                    self.forsake(destination, "retreat", work)
+                    self.abandon(destination, "retreat", work)
 
     def not_cleaned(self, work: Work[M], error: str) -> None:
         """It did not run there, and what is left of it is a stray from now on."""
-        self.forsake(destination, "retreat", work)
+        self.abandon(destination, "retreat", work)
 
     def retreat(self, batch: Sequence[Work[M]]) -> None:
         """Everything is the source's again."""
@@ -301,7 +301,7 @@ class Moving(OperationKind, Generic[M]):
     # ------------------------------------------------------------ leaving the source for good
 
     def leave(self, batch: Sequence[Work[M]]) -> None:
-        forsake = partial(self.forsake, source, "release")
+        forsake = partial(self.abandon, source, "release")
         self.ask(batch, "destroy", then="left", end=source, down=forsake)
 
     def left(self, batch: Sequence[Work[M]]) -> None:
@@ -314,11 +314,11 @@ class Moving(OperationKind, Generic[M]):
                 case Failed(error):
                     self.not_left(work, error)
                 case Silent():
-                    self.forsake(source, "release", work)
+                    self.abandon(source, "release", work)
 
     def not_left(self, work: Work[M], error: str) -> None:
         """It runs at its destination; what the source still has is a stray from now on."""
-        self.forsake(source, "release", work)
+        self.abandon(source, "release", work)
 
     # ------------------------------------------------------------ what is written down
 

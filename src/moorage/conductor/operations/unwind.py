@@ -49,7 +49,7 @@ class Unwind(Moving[MoveState]):
                 if not self._tools.both_ends.give_back(work, move.migration_uuid):
                     continue
             else:
-                self._tools.both_ends.let_go(move.migration_uuid)
+                self._tools.both_ends.release_source(move.migration_uuid)
             state = states.get(work.server.on_node)
             if state is not None:
                 self.bind_to(work, state.host, state.cell)

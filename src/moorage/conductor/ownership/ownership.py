@@ -17,8 +17,8 @@ from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, Tally, Task
-from moorage.compute.aggregates import membership
-from moorage.compute.hosts import liveness, peers
+from moorage.compute.aggregates import outbox
+from moorage.compute.hosts import liveness, node_capabilities, peers
 from moorage.compute.hosts.peers import FAILOVER, TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.conductor.ownership import told_traits
@@ -26,8 +26,8 @@ from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import nodes, operations, servers, services
 from moorage.db.upsert import insert_if_absent
-from moorage.drivers.ironic.partition import RESERVATION, share
-from moorage.drivers.ironic.pool import HYPERVISOR_TYPE as POOL
+from moorage.drivers.rendezvous import share
+from moorage.drivers.shared_nodes import has_pool
 
 LOG = logging.getLogger(__name__)
 
@@ -148,7 +148,7 @@ def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta)
     Each goes to that peer to which hashing gives it, as soon as that one is heard of.
     """
     settlement, terms = Settlement(), heartbeat.facts.get(TERMS) or {}
-    if terms.get("selection") != RESERVATION or not heartbeat.facts.get(FAILOVER, True):
+    if not has_pool(terms) or not heartbeat.facts.get(FAILOVER, True):
         return settlement
     query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
     mates = {host for host, facts in connection.execute(query) if peers.same(facts.get(TERMS), terms)}
@@ -158,7 +158,7 @@ def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta)
     doubtful = among(connection, nodes.c.uuid, sorted({one.node_uuid for one in heartbeat.doubts}))
     left = sa.select(nodes.c.uuid).where(
         nodes.c.host.in_(sorted(mates - living)),
-        nodes.c.hypervisor_type == POOL,
+        node_capabilities.is_pool(),
         _carries_server() | doubtful if heartbeat.doubts else _carries_server(),
     )
     found = list(connection.execute(left).scalars())
@@ -196,7 +196,7 @@ def _forget(connection: Connection, host: str, gone: Collection[str], settlement
         among(connection, nodes.c.uuid, gone), nodes.c.host == host, ~_carries_server()
     )
     found = connection.execute(statement.returning(nodes.c.uuid)).scalars().all()
-    membership.mark_due(connection, found)
+    outbox.mark(connection, found)
     settlement.changed |= bool(found)
 
 
@@ -238,7 +238,7 @@ def _insert(connection: Connection, host: str, new: list[NodeFacts], settlement:
     came = dict(connection.execute(mine).all())
     settlement.granted |= came
     settlement.changed |= bool(came)
-    membership.mark_due(connection, came)
+    outbox.mark(connection, came)
 
 
 def _follow(
@@ -330,7 +330,7 @@ def _hand(connection: Connection, node_uuids: Collection[str], host: str) -> Non
         .where(among(connection, nodes.c.uuid, node_uuids))
         .values(host=host, epoch=nodes.c.epoch + 1, updated_at=utcnow())
     )
-    membership.mark_due(connection, node_uuids)
+    outbox.mark(connection, node_uuids)
 
 
 def _locked(connection: Connection, node_uuids: Collection[str]) -> dict[str, _Row]:

@@ -1,4 +1,4 @@
-"""Pools: nodes that are no machines, but offer those of a whole partition. See `drivers/ironic/pool.py`."""
+"""Pools: nodes that are no machines, but offer those of a whole partition."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import Heartbeat, Sighting
+from moorage.compute.hosts import node_capabilities
+from moorage.compute.hosts.peers import TERMS
 from moorage.db.among import among
 from moorage.db.tables.compute import nodes, servers
-from moorage.drivers.ironic.partition import RESERVATION
-from moorage.drivers.ironic.pool import HYPERVISOR_TYPE
+from moorage.drivers.shared_nodes import has_pool
 
 
 def without_reserved(connection: Connection, heartbeat: Heartbeat) -> Mapping[str, Sighting]:
@@ -20,8 +21,8 @@ def without_reserved(connection: Connection, heartbeat: Heartbeat) -> Mapping[st
     Such a host may own the machine that another one has reserved, and sees the server on it. It is not its to
     end.
     """
-    terms = heartbeat.facts.get("partition") or {}
-    if not heartbeat.sightings or terms.get("selection") == RESERVATION:
+    terms = heartbeat.facts.get(TERMS) or {}
+    if not heartbeat.sightings or has_pool(terms):
         return heartbeat.sightings
     query = (
         sa.select(servers.c.uuid)
@@ -29,7 +30,7 @@ def without_reserved(connection: Connection, heartbeat: Heartbeat) -> Mapping[st
         .where(
             among(connection, servers.c.uuid, list(heartbeat.sightings)),
             servers.c.deleted_at.is_(None),
-            nodes.c.hypervisor_type == HYPERVISOR_TYPE,
+            node_capabilities.is_pool(),
         )
     )
     reserved = set(connection.execute(query).scalars())

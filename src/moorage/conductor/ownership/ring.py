@@ -15,7 +15,7 @@ from moorage.compute.hosts.peers import TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.conductor.ownership.ownership import NOBODY
 from moorage.db.tables.compute import nodes, servers, services
-from moorage.drivers.ironic.partition import propose
+from moorage.drivers.rendezvous import propose
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class BothEnds:
                 raise refusal
         return True
 
-    def let_go(self, migration_uuid: str) -> None:
+    def release_source(self, migration_uuid: str) -> None:
         """The server has left its source for good."""
         self._placement.release([migration_uuid])
 

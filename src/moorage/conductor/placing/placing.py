@@ -19,7 +19,7 @@ from moorage.conductor.engine.work import Work
 from moorage.conductor.placing.both_ends import BothEnds
 from moorage.conductor.placing.placed import MoveState, Placed, Placing
 from moorage.db.tables.compute import traces
-from moorage.deciding.decider import Decider, Leaving, NoHost, Pass, Seat
+from moorage.deciding.decider import Decider, MoveSource, NoHost, SchedulingPass, Seat
 from moorage.deciding.hosts import Hosts
 from moorage.deciding.subject import Subject
 from moorage.ledger.leases import Lease
@@ -46,7 +46,7 @@ _MOST_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Disputed:
+class DisputedClaim:
     """Somebody else has claimed for this server: a conductor that is dead, or the one that has the lease now.
 
     Only who gets a new lease can tell, so nothing is decided.
@@ -60,9 +60,9 @@ class Placer:
         self._placement = placement
         self._both_ends = BothEnds(placement)
 
-    def has_heir(self, host: str) -> bool:
+    def has_live_peer(self, host: str) -> bool:
         """Whether some other host is about to take over from this one, which is down."""
-        return self._hosts.has_heir(host)
+        return self._hosts.has_live_peer(host)
 
     def hosts_up(self) -> set[str]:
         return self._hosts.up()
@@ -71,7 +71,7 @@ class Placer:
         """Drop the claims of servers that will not run where they were to."""
         self._placement.release([work.operation.server_uuid for work in batch])
 
-    def place(self, batch: Sequence[Work[Placing]]) -> list[Placed | NoHost | Disputed]:
+    def place(self, batch: Sequence[Work[Placing]]) -> list[Placed | NoHost | DisputedClaim]:
         """For each server where it goes, claimed; or why it goes nowhere.
 
         A claim that it has from before is replaced by the new one, never dropped first: see decision 19.
@@ -83,7 +83,7 @@ class Placer:
                     _, seat.generation = self._placement.allocations(work.operation.server_uuid)
             return self._place(batch, seats)
 
-    def place_moves(self, batch: Sequence[Work[MoveState]]) -> list[Placed | NoHost | Disputed]:
+    def place_moves(self, batch: Sequence[Work[MoveState]]) -> list[Placed | NoHost | DisputedClaim]:
         """As `place`, for servers that are on a host: their claims there go to their migrations."""
         with SECONDS.time():
             return self._place(batch, self._moving_seats(batch))
@@ -94,7 +94,7 @@ class Placer:
         for work in batch:
             move = work.state.move
             source = sources.get(move.source.node_uuid)
-            leaving = Leaving(
+            leaving = MoveSource(
                 move.source.host,
                 move.source.node_uuid,
                 None if source is None else source.cell,
@@ -106,7 +106,9 @@ class Placer:
             seats.append(seat)
         return seats
 
-    def _place(self, batch: Sequence[Work[Placing]], seats: list[Seat]) -> list[Placed | NoHost | Disputed]:
+    def _place(
+        self, batch: Sequence[Work[Placing]], seats: list[Seat]
+    ) -> list[Placed | NoHost | DisputedClaim]:
         if not batch:
             return []
         lease = batch[0].lease  # all of a batch have the same
@@ -118,10 +120,10 @@ class Placer:
         for work, seat in zip(batch, seats, strict=True):
             if work.state.dropped and seat.host is not None and seat.generation is None:
                 self._outgrow(seat, work.state.dropped)
-        outcomes: list[Placed | NoHost | Disputed] = []
+        outcomes: list[Placed | NoHost | DisputedClaim] = []
         for work, seat in zip(batch, seats, strict=True):
             if seat.disputed:
-                outcomes.append(Disputed())
+                outcomes.append(DisputedClaim())
                 continue
             DECISIONS.labels("placed" if seat.refusal is None else "no_host").inc()
             work.write_together(_write_traces, _trace_row(work, seat))
@@ -155,7 +157,7 @@ class Placer:
         for seat in left:
             self._decider.none_left(seat, this)
 
-    def _claim(self, seats: Sequence[Seat], this: Pass, lease: Lease) -> list[Seat]:
+    def _claim(self, seats: Sequence[Seat], this: SchedulingPass, lease: Lease) -> list[Seat]:
         """Claim the first choice of each; whoever is refused goes on to its next. Those who lost them all.
 
         Who has the lease here has seen what each server holds before any successor could change it.
@@ -185,7 +187,7 @@ class Placer:
         outcomes = iter(self._placement.claim(claims) if booting else ())
         return [next(outcomes) if seat.leaving is None else self._move(seat, seat.leaving) for seat in seats]
 
-    def _move(self, seat: Seat, leaving: Leaving) -> PlacementRefusedError | None:
+    def _move(self, seat: Seat, leaving: MoveSource) -> PlacementRefusedError | None:
         wanted = seat.choices[0].allocations
         return self._both_ends.take(seat.server, leaving.migration_uuid, wanted, seat.held, seat.generation)
 

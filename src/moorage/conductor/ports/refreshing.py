@@ -20,7 +20,7 @@ from moorage.conductor.ports import server_ports
 from moorage.core.periodic import Periodic
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations, servers
-from moorage.network.contract import Holding, Network, PortRecord
+from moorage.network.contract import Network, PortRecord, ServerPorts
 
 REFRESHED = Counter("moorage_network_refreshed_total", "Servers whose ports had changed.")
 CHANGED = "ports that changed"
@@ -79,7 +79,7 @@ class Refreshing:
     def _refresh_some(self, server_uuids: Collection[str]) -> None:
         with self._database.read() as connection:
             rows = changed_ports.rows(connection, server_uuids)
-        holdings = [Holding.of(row["uuid"], row["request"]) for row in rows]
+        holdings = [ServerPorts.of(row["uuid"], row["request"]) for row in rows]
         for row, holding, ports in zip(rows, holdings, self._network.look(holdings), strict=True):
             if ports != holding.ports:
                 self._write(row, ports)

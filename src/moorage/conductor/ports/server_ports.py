@@ -9,7 +9,7 @@ import msgspec
 from moorage.compute.servers.server import Server
 from moorage.conductor.engine.work import Work
 from moorage.conductor.placing.placed import Placed, Placing
-from moorage.network.contract import Binding, Holding, PortRecord, PortRequest
+from moorage.network.contract import Binding, PortRecord, PortRequest, ServerPorts
 
 
 def of(work: Work[Any]) -> list[PortRecord]:
@@ -37,9 +37,9 @@ def lose(work: Work[Any], port_id: str) -> None:
     work.changes["request"] = {**request, "brought": brought}
 
 
-def holding(work: Work[Any]) -> Holding:
+def holding(work: Work[Any]) -> ServerPorts:
     """All that the server may have of the network."""
-    return Holding.of(work.server.uuid, work.changes.get("request", work.server.request))
+    return ServerPorts.of(work.server.uuid, work.changes.get("request", work.server.request))
 
 
 def order(server: Server) -> PortRequest:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, KeysView, Mapping
 
-from moorage.drivers.contract import SharedNode
 from moorage.drivers.ironic import inventory
 from moorage.drivers.ironic.record import NodeRecord
+from moorage.drivers.shared_nodes import SharedNode
 
 Records = Mapping[str, NodeRecord]
 

@@ -18,12 +18,9 @@ from moorage.drivers.contract import (
     RUNNING,
     SHUT_DOWN,
     DriverError,
-    Held,
     Node,
     NotOursError,
-    Parcel,
     ServerSpec,
-    SharedNode,
 )
 from moorage.drivers.ironic import inventory, leftovers
 from moorage.drivers.ironic import mark as marks
@@ -34,11 +31,13 @@ from moorage.drivers.ironic.fleet import KnownNodes
 from moorage.drivers.ironic.leftovers import LastMarks
 from moorage.drivers.ironic.listing import NodeListing
 from moorage.drivers.ironic.operating import Powering, VifChange, power_of
-from moorage.drivers.ironic.partition import Partition, share
+from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import UNUSED_STATES, NodeRecord
 from moorage.drivers.ironic.removing import Clearing, Removing, is_deployed_for_nobody
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.ironic.writer import Writer
+from moorage.drivers.rendezvous import share
+from moorage.drivers.shared_nodes import Held, SharedNode
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -247,24 +246,6 @@ class IronicDriver:
             step = Rebuilding(spec, mark, self._client, writer, progress)
             self._settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
             return self._run(call, spec)
-
-    def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
-        raise DriverError("a bare-metal server can't leave its machine")
-
-    def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
-        raise DriverError("a bare-metal server can't come from another machine")
-
-    def expect(self, spec: ServerSpec) -> Parcel:
-        raise DriverError("a bare-metal server can't come from another machine")
-
-    def live_migrate(self, server_uuid: str, node_uuid: str, destination: Parcel) -> Parcel:
-        raise DriverError("a bare-metal server can't leave its machine")
-
-    def abort_live_migration(self, server_uuid: str) -> None:
-        """None is ever at work."""
-
-    def hurry_live_migration(self, server_uuid: str) -> None:
-        """None is ever at work."""
 
     def close(self) -> None:
         self._calls.close()

@@ -42,6 +42,7 @@ def find(record: NodeRecord) -> DescribedNode:
         uuid=record.uuid,
         name=record.uuid,
         hypervisor_type=HYPERVISOR_TYPE,
+        binds_ports=True,
         inventories={class_of(record.resource_class): unit},
         traits=sorted({*TRAITS, *record.traits}),
         facts={

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable
 
-from moorage.drivers.contract import Held
 from moorage.drivers.ironic import mark as marks
 from moorage.drivers.ironic.client import IronicError
 from moorage.drivers.ironic.mark import Mark
 from moorage.drivers.ironic.record import DEPLOYED_STATES, NodeRecord
 from moorage.drivers.ironic.reservation import Reservation
+from moorage.drivers.shared_nodes import Held
 
 _MOST_LOOKS = 200
 """Nodes that are asked about at one pass: there may be many that are none of ours."""

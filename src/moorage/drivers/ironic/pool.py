@@ -60,6 +60,8 @@ def own(
         uuid=pool_uuid,
         name=host,
         hypervisor_type=HYPERVISOR_TYPE,
+        binds_ports=True,
+        pool=True,
         inventories=inventories,
         traits=sorted(traits),
         facts=_facts(partition, described),
@@ -76,7 +78,8 @@ def inherited(
     present = {inventory.class_of(record.resource_class) for record in records if record.resource_class}
     inventories = {name: _full(held[name]) for name in sorted(present | held.keys())}
     inventories[SEAT] = _full(len(mine))
-    return Node(pool_uuid, home, HYPERVISOR_TYPE, inventories, list(inventory.TRAITS))
+    traits = list(inventory.TRAITS)
+    return Node(pool_uuid, home, HYPERVISOR_TYPE, inventories, traits, binds_ports=True, pool=True)
 
 
 def capacity(

@@ -17,25 +17,24 @@ import msgspec
 from moorage.drivers.calls import Calls, DriverCall, Interruption
 from moorage.drivers.contract import (
     DriverError,
-    Held,
     Node,
     NoRoomError,
     NotOursError,
-    Parcel,
     ServerSpec,
-    SharedNode,
 )
 from moorage.drivers.ironic import leftovers, pool, reservation
 from moorage.drivers.ironic.client import RESERVATIONS, IronicClient, IronicError
 from moorage.drivers.ironic.leftovers import LastMarks
 from moorage.drivers.ironic.mark import Mark
-from moorage.drivers.ironic.partition import RESERVATION, Partition, share
+from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import ERROR, ReservationRecord
 from moorage.drivers.ironic.reservation import Reservation, Reservations
 from moorage.drivers.ironic.reserved import ReservedMachines
 from moorage.drivers.ironic.reserver import Reserver
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.ironic.wish import MachineRequirements
+from moorage.drivers.rendezvous import share
+from moorage.drivers.shared_nodes import RESERVATION, SELECTION, Held, SharedNode
 
 LOG = logging.getLogger(__name__)
 
@@ -104,7 +103,7 @@ class ReservingDriver:
 
     def terms(self) -> dict[str, Any]:
         shared = {"shared": True} if self._settings.shared_capacity else {}
-        return {**self.partition.facts(), "selection": RESERVATION, **shared}
+        return {**self.partition.facts(), SELECTION: RESERVATION, **shared}
 
     def eligible(self) -> dict[str, SharedNode]:
         """The pool, and the one provider of what all pools share, which one host has to look after."""
@@ -252,24 +251,6 @@ class ReservingDriver:
     def rebuild(self, spec: ServerSpec) -> int:
         with self._machine(spec.uuid, spec.node_uuid) as machine:
             return self._machines.rebuild(msgspec.structs.replace(spec, node_uuid=machine))
-
-    def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
-        return self._machines.hand_over(server_uuid, node_uuid)
-
-    def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
-        return self._machines.take_over(spec, parcel)
-
-    def expect(self, spec: ServerSpec) -> Parcel:
-        return self._machines.expect(spec)
-
-    def live_migrate(self, server_uuid: str, node_uuid: str, destination: Parcel) -> Parcel:
-        return self._machines.live_migrate(server_uuid, node_uuid, destination)
-
-    def abort_live_migration(self, server_uuid: str) -> None:
-        """None is ever at work."""
-
-    def hurry_live_migration(self, server_uuid: str) -> None:
-        """None is ever at work."""
 
     def close(self) -> None:
         self._calls.close()

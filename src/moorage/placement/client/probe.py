@@ -18,7 +18,7 @@ from moorage.placement.client.contract import (
 from moorage.placement.client.link import PlacementTooOldError
 
 
-class Health(StrEnum):
+class PlacementHealth(StrEnum):
     READY = "ready"
     MISCONFIGURED = "misconfigured"
     DENIED = "denied"
@@ -27,22 +27,22 @@ class Health(StrEnum):
     """It may be there in a moment; all others need an operator."""
 
 
-class Finding(NamedTuple):
-    health: Health
+class PlacementProbe(NamedTuple):
+    health: PlacementHealth
     sentence: str = ""
     """What is wrong."""
     version: Version | None = None
 
 
-def probe(conf: cfg.ConfigOpts) -> Finding:
+def probe(conf: cfg.ConfigOpts) -> PlacementProbe:
     """Ask once, without patience."""
     try:
-        return Finding(Health.READY, version=connect(conf, attempts=1).check())
+        return PlacementProbe(PlacementHealth.READY, version=connect(conf, attempts=1).check())
     except ConfigError as error:
-        return Finding(Health.MISCONFIGURED, str(error))
+        return PlacementProbe(PlacementHealth.MISCONFIGURED, str(error))
     except PlacementDeniedError as error:
-        return Finding(Health.DENIED, str(error))
+        return PlacementProbe(PlacementHealth.DENIED, str(error))
     except PlacementTooOldError as error:
-        return Finding(Health.TOO_OLD, str(error))
+        return PlacementProbe(PlacementHealth.TOO_OLD, str(error))
     except (PlacementUnavailableError, PlacementRefusedError) as error:
-        return Finding(Health.UNREACHABLE, str(error))
+        return PlacementProbe(PlacementHealth.UNREACHABLE, str(error))

@@ -10,9 +10,9 @@ import numpy as np
 from moorage.placement.fleet.slotset import Mask
 from moorage.placement.fleet.view import View
 from moorage.placement.search.checks import Check, ConditionKind
+from moorage.placement.search.combinations import CombinationOutcome
 from moorage.placement.search.order import utilisation
 from moorage.placement.search.plan import SearchPlan
-from moorage.placement.search.together import CombinationOutcome
 
 
 class Shortfall(msgspec.Struct, frozen=True):

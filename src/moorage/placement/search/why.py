@@ -11,10 +11,10 @@ from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.slotset import Mask
 from moorage.placement.fleet.view import View, WholeView
 from moorage.placement.search.checks import Check, ConditionKind, checks_of
+from moorage.placement.search.combinations import CombinationOutcome, outcomes
 from moorage.placement.search.misses import NearMiss, nearest_misses
 from moorage.placement.search.plan import anchors_for, check_names, plan_on
 from moorage.placement.search.request import SearchRequest
-from moorage.placement.search.together import CombinationOutcome, outcomes
 
 
 class Count(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moorage.scheduler.narrowing import By
+from moorage.scheduler.narrowing import NarrowedBy
 from moorage.scheduler.request import Request
 
 
@@ -19,7 +19,7 @@ class AggregateImages:
     def narrow(self, request: Request) -> Request:
         closed = {uuid: wrong for uuid, wanted in self.taken.items() if (wrong := self._wrong(wanted))}
         keys = frozenset().union(*closed.values())
-        return request.outside(frozenset(closed), By.IMAGE, ", ".join(sorted(keys)))
+        return request.outside(frozenset(closed), NarrowedBy.IMAGE, ", ".join(sorted(keys)))
 
     def _wrong(self, wanted: Mapping[str, frozenset[str]]) -> frozenset[str]:
         return frozenset(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moorage.scheduler.errors import NoHostAllowedError
-from moorage.scheduler.narrowing import By
+from moorage.scheduler.narrowing import NarrowedBy
 from moorage.scheduler.request import Request
 
 
@@ -22,11 +22,11 @@ class AvailabilityZone:
         if zone is None:
             return request
         if zone == self.default_zone:
-            return request.outside(self._other_zones(), By.DEFAULT_ZONE, zone)
+            return request.outside(self._other_zones(), NarrowedBy.DEFAULT_ZONE, zone)
         aggregates = self.aggregates_of.get(zone, frozenset())
         if not aggregates:
             raise NoHostAllowedError(f"Availability zone '{zone}' has no hosts.")
-        return request.inside(aggregates, By.ZONE, zone)
+        return request.inside(aggregates, NarrowedBy.ZONE, zone)
 
     def _other_zones(self) -> frozenset[str]:
         others = (uuids for zone, uuids in self.aggregates_of.items() if zone != self.default_zone)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moorage.scheduler.narrowing import By
+from moorage.scheduler.narrowing import NarrowedBy
 from moorage.scheduler.request import Request
 
 
@@ -18,4 +18,4 @@ class IsolatedAggregates:
         asked = frozenset().union(request.root_required, *(group.required_traits for group in request.groups))
         closed = {uuid: traits - asked for uuid, traits in self.traits_of.items() if not traits <= asked}
         missing = frozenset().union(*closed.values())
-        return request.outside(frozenset(closed), By.TRAITS, ", ".join(sorted(missing)))
+        return request.outside(frozenset(closed), NarrowedBy.TRAITS, ", ".join(sorted(missing)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from moorage.scheduler.errors import NoHostAllowedError
-from moorage.scheduler.narrowing import By
+from moorage.scheduler.narrowing import NarrowedBy
 from moorage.scheduler.request import Request
 
 
@@ -24,5 +24,7 @@ class TenantIsolation:
         if not own and self.required:
             raise NoHostAllowedError("No hosts are set apart for this project.")
         others = frozenset().union(*self.aggregates_of.values()) - own
-        request = request.outside(others, By.OTHER_PROJECTS)
-        return request.inside(own, By.PROJECT, request.project_id) if own and self.confined else request
+        request = request.outside(others, NarrowedBy.OTHER_PROJECTS)
+        return (
+            request.inside(own, NarrowedBy.PROJECT, request.project_id) if own and self.confined else request
+        )

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from moorage.core import config
 from moorage.core.config import ConfigError
 from moorage.drivers.ironic.options import OPTIONS
-from moorage.drivers.ironic.partition import Partition, propose, share
+from moorage.drivers.ironic.partition import Partition
+from moorage.drivers.rendezvous import propose, share
 
 hosts = st.sets(st.text("abcdefgh-0123456789", min_size=1, max_size=12), min_size=1, max_size=8)
 nodes = st.lists(st.uuids().map(str), max_size=60, unique=True)

@@ -20,7 +20,7 @@ DENIALS = (
 
 
 class NoCredentialsError(ConfigError):
-    """The section of a neighbour says nothing of how to get in."""
+    """The section of a service has no credentials."""
 
 
 def adapter(conf: cfg.ConfigOpts, group: str, service_type: str, timeout: float) -> Adapter:

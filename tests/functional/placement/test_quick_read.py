@@ -1,4 +1,4 @@
-"""What claims change is taken over at a glance, and is the same as what a process that starts now reads."""
+"""What claims change is taken over by a quick read, and equals what a new process reads."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def assert_true(service: PlacementService, url: str) -> None:
 
 
 @contextmanager
-def at_a_glance(service: PlacementService) -> Iterator[list[str]]:
+def quick_reads(service: PlacementService) -> Iterator[list[str]]:
     """The statements that the ordinary way to read was needed for."""
     seen: list[str] = []
 
@@ -96,18 +96,18 @@ def test_claims_and_releases_need_no_other_question(service: PlacementService, d
     consumer = uuids.generate()
     claim(service, consumer, {node: {"VCPU": 2, "MEMORY_MB": 512} for node in nodes})
     claim(service, uuids.generate(), {nodes[0]: {"DISK_GB": 1}})
-    with at_a_glance(service) as asked, service.picture() as (fleet, _):
+    with quick_reads(service) as asked, service.picture() as (fleet, _):
         assert fleet.inventory(fleet.slot_of_uuid(nodes[0]) or 0).values()
     assert asked == []
     assert_true(service, database_url)
     claim(service, consumer, {})
-    with at_a_glance(service) as asked, service.picture():
+    with quick_reads(service) as asked, service.picture():
         pass
     assert asked == []
     assert_true(service, database_url)
 
 
-def test_more_than_a_glance_can_hold(service: PlacementService, database_url: str) -> None:
+def test_more_than_a_quick_read_can_hold(service: PlacementService, database_url: str) -> None:
     nodes = [make_node(service, "VCPU") for _ in range(5)]
     assert_true(service, database_url)
     requests = [

@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from moorage.conductor.engine import lookout
-from moorage.conductor.engine.lookout import Lookout
+from moorage.conductor.engine import work_signal
+from moorage.conductor.engine.work_signal import WorkSignal
 from moorage.db.database import Database
 from tests.functional.conductor.ledger_rows import enqueue, make_server
 from tests.support.processes import wait_until
@@ -18,11 +18,11 @@ PATIENCE = 10.0
 @pytest.fixture(autouse=True)
 def nobody_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else waiting would end by itself, and a test with it."""
-    monkeypatch.setattr(lookout, "_LONGEST", 600.0)
+    monkeypatch.setattr(work_signal, "_LONGEST", 600.0)
 
 
 class Waiting:
-    def __init__(self, place: Lookout, count: int) -> None:
+    def __init__(self, place: WorkSignal, count: int) -> None:
         self._threads = [threading.Thread(target=place.wait, daemon=True) for _ in range(count)]
         for thread in self._threads:
             thread.start()
@@ -33,26 +33,26 @@ class Waiting:
 
 
 def test_what_another_process_writes_is_found(database: Database) -> None:
-    place = Lookout(database, ["build"])
+    place = WorkSignal(database, ["build"])
     waiting = Waiting(place, 1)
     enqueue(database, make_server(database))
     wait_until(lambda: not waiting.left, "the one who waits", PATIENCE)
 
 
 def test_one_word_wakes_one(database: Database) -> None:
-    place = Lookout(database, ["build"])
+    place = WorkSignal(database, ["build"])
     waiting = Waiting(place, 3)
-    place.tell()
+    place.notify()
     wait_until(lambda: waiting.left == 2, "one of them", PATIENCE)
-    place.tell()
+    place.notify()
     wait_until(lambda: waiting.left == 1, "the next", PATIENCE)
     place.close()
     wait_until(lambda: not waiting.left, "all of them", PATIENCE)
 
 
 def test_what_was_said_before_anybody_waited_counts(database: Database) -> None:
-    place = Lookout(database, ["build"])
-    place.tell()
+    place = WorkSignal(database, ["build"])
+    place.notify()
     waiting = Waiting(place, 2)
     wait_until(lambda: waiting.left == 1, "one of them", PATIENCE)
     place.close()

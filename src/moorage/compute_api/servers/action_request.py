@@ -14,7 +14,7 @@ from moorage.http.call import Call
 
 
 @dataclass(frozen=True)
-class Asked:
+class ActionRequest:
     """Inside the transaction that holds the server."""
 
     service: ComputeService

@@ -1,4 +1,4 @@
-"""Standings: how the nodes of one answer stand for requests of one kind, kept current while a pass goes on.
+"""Rankings: how the nodes of one answer rank for requests of one kind, kept current while a pass goes on.
 
 The servers of a pass mostly ask for the same. Between two of them only the node that the first one took has
 changed, so only that one is filtered and weighed anew; the rest is a few operations on whole columns.
@@ -43,7 +43,7 @@ class Rank(NamedTuple):
 
 
 def kind_of(request: Request) -> Hashable | None:
-    """Requests of one kind stand alike in the same answer; None for one that is like no other.
+    """Requests of one kind rank hosts alike in the same answer; None for one that is like no other.
 
     A server group makes one: each member that is placed changes what all hosts are to the next.
     """
@@ -62,7 +62,7 @@ def kind_of(request: Request) -> Hashable | None:
     )
 
 
-class Standing:
+class Ranking:
     def __init__(
         self,
         request: Request,
@@ -72,7 +72,7 @@ class Standing:
         weighers: Sequence[Weigher],
     ) -> None:
         self._request = request
-        self._answer = offers  # stays alive, since the board knows standings by the identity of their answer
+        self._answer = offers  # stays alive, since the board knows rankings by the identity of their answer
         self._offers = list(offers.by_node.values())
         self._board = board
         self._filters = [check for check in filters if check.applies(request)]

@@ -16,7 +16,7 @@ from moorage.http.caller import Environ
 _KEY = "moorage.turns"
 
 
-class Turns:
+class ConcurrencyLimit:
     def __init__(self, inner: Wsgi, count: int) -> None:
         self._inner = inner
         self._free = threading.Semaphore(count)
@@ -38,7 +38,7 @@ class Turns:
 @contextmanager
 def waiting(environ: Environ) -> Iterator[None]:
     """While a request waits for its client, others may have its turn."""
-    turns: Turns | None = environ.get(_KEY)
+    turns: ConcurrencyLimit | None = environ.get(_KEY)
     if turns is None:
         yield
         return

@@ -14,7 +14,7 @@ from datetime import timedelta
 _FOR_EVER = timedelta(days=3650)
 
 
-class Vigil:
+class ListeningPeriod:
     def __init__(self, down_time: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.down_time = down_time
         """Seconds after which a host that is silent counts as down."""

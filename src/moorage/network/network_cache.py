@@ -1,4 +1,4 @@
-"""Atlas: networks and their segments as Neutron knows them, remembered for a while."""
+"""Networks and their segments as Neutron knows them, cached for a while."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Subnet:
 
 
 @dataclass(frozen=True)
-class Chart:
+class NetworkDescription:
     """What does not change about a network while servers boot on it."""
 
     id: str
@@ -44,56 +44,56 @@ class Chart:
         return {subnet.segment for subnet in self.subnets if subnet.id in wanted and subnet.segment}
 
 
-class Atlas:
+class NetworkCache:
     def __init__(self, link: NeutronLink) -> None:
         self._link = link
         self._lock = threading.Lock()
-        self._charts: dict[str, tuple[float, Chart]] = {}
+        self._known: dict[str, tuple[float, NetworkDescription]] = {}
         self._reading: dict[str, threading.Lock] = {}
 
-    def chart(self, network_id: str) -> Chart:
+    def network(self, network_id: str) -> NetworkDescription:
         with self._lock:
             reading = self._reading.setdefault(network_id, threading.Lock())
         with reading:  # many boots want the same network at once, and one of them reads it
-            known = self._charts.get(network_id)
+            known = self._known.get(network_id)
             if known is not None and time.monotonic() - known[0] < _REMEMBER_SECONDS:
                 return known[1]
             return self._read(network_id)
 
-    def _read(self, network_id: str) -> Chart:
-        network = self._link.show("networks", network_id)
+    def _read(self, network_id: str) -> NetworkDescription:
+        shown = self._link.show("networks", network_id)
         subnets = self._link.find("subnets", [("network_id", network_id)])
-        chart = Chart(
+        network = NetworkDescription(
             network_id,
-            network["name"] or network_id,
+            shown["name"] or network_id,
             tuple(Subnet(row["id"], row.get("segment_id"), row["ip_version"]) for row in subnets),
-            names_ports=network.get("dns_domain") == "",
-            taggable="tags" in network,
+            names_ports=shown.get("dns_domain") == "",
+            taggable="tags" in shown,
         )
         with self._lock:
-            if len(self._charts) >= _MOST:
-                self._charts.clear()
+            if len(self._known) >= _MOST:
+                self._known.clear()
                 self._reading.clear()
-            self._charts[network_id] = (time.monotonic(), chart)
-        return chart
+            self._known[network_id] = (time.monotonic(), network)
+        return network
 
-    def open_segments(self, chart: Chart) -> list[str]:
+    def open_segments(self, network: NetworkDescription) -> list[str]:
         """Those that have an address left of each version that they have at all.
 
         From Neutron's own count: what it reports to Placement goes astray now and then.
         """
-        free = self._free(chart)
+        free = self._free(network)
         room: dict[tuple[str, int], int] = defaultdict(int)
-        for subnet in chart.subnets:
+        for subnet in network.subnets:
             if subnet.segment:
                 room[subnet.segment, subnet.version] += max(0, free.get(subnet.id, _UNCOUNTED))
         full = {segment for (segment, _), left in room.items() if left == 0}
         return sorted({segment for segment, _ in room} - full)
 
-    def _free(self, chart: Chart) -> dict[str, int]:
+    def _free(self, network: NetworkDescription) -> dict[str, int]:
         """Addresses left by subnet; nothing is known where Neutron does not count them."""
         try:
-            told = self._link.show("network-ip-availabilities", chart.id)
+            told = self._link.show("network-ip-availabilities", network.id)
         except NeutronFault as fault:
             if fault.status != 404:
                 raise

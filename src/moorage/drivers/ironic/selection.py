@@ -15,24 +15,25 @@ from moorage.drivers.contract import DriverError
 from moorage.drivers.ironic import reservation
 from moorage.drivers.ironic.client import RESERVATIONS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import RESERVATION, Partition
+from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.reserving import ReservingDriver
 from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.shared_nodes import RESERVATION
 from moorage.placement.client.contract import PlacementClient, PlacementUnavailableError
 
 LOG = logging.getLogger(__name__)
 
 
 def driver(
-    conf: cfg.ConfigOpts, client: IronicClient, placement: PlacementClient
+    conf: cfg.ConfigOpts, host: str, client: IronicClient, placement: PlacementClient
 ) -> IronicDriver | ReservingDriver:
     """ConfigError if the host has servers that got their machines in another way."""
     partition, settings = Partition.from_conf(conf), IronicSettings.from_conf(conf)
     if conf.ironic.node_selection == RESERVATION and _can_reserve(client):
-        reserving = ReservingDriver(client, partition, conf.agent.host, settings)
+        reserving = ReservingDriver(client, partition, host, settings)
         _require_none_chosen(reserving, placement)
         return reserving
-    _require_none_reserved(client, conf.agent.host)
+    _require_none_reserved(client, host)
     return IronicDriver(client, partition, settings)
 
 

@@ -11,32 +11,32 @@ from moorage.ledger import ledger
 
 _LOOK_EVERY = 0.1
 _LONGEST = 1.0
-"""Then somebody tries to lease in any case."""
+"""Then a thread tries to lease in any case."""
 
 
-class Lookout:
-    """One thread at a time looks out and the others wait for their turn: what is new wakes one, not all."""
+class WorkSignal:
+    """One thread at a time watches and the others wait for their turn: what is new wakes one, not all."""
 
     def __init__(self, database: Database, kinds: Sequence[str]) -> None:
         self._due = ledger.Due(database, kinds)
-        self._told = threading.Event()
+        self._notified = threading.Event()
         self._turn = threading.Lock()
         self._closed = False
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """There is work."""
-        self._told.set()
+        self._notified.set()
 
     def wait(self) -> None:
         """Until there is work, or a while has passed."""
         with self._turn:
             end = time.monotonic() + _LONGEST
-            while not self._closed and not self._told.wait(_LOOK_EVERY) and time.monotonic() < end:
+            while not self._closed and not self._notified.wait(_LOOK_EVERY) and time.monotonic() < end:
                 if self._due.any():
                     break
-            self._told.clear()
+            self._notified.clear()
 
     def close(self) -> None:
         """Nobody waits any more."""
         self._closed = True
-        self._told.set()
+        self._notified.set()

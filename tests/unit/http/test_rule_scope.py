@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from oslo_policy import policy
 
 from moorage.core import config
-from moorage.http import reach
+from moorage.http import rule_scope
 from moorage.http.caller import Caller
 from moorage.http.options import OPTIONS
 from moorage.http.policy import Authorizer
-from moorage.http.reach import EVERYTHING, RuleScope
+from moorage.http.rule_scope import EVERYTHING, RuleScope
 
 RULES = {"admin": "role:admin", "owner": "user_id:%(user_id)s", "loop": "rule:loop or role:x"}
 
 
 def reach_of(check: str) -> RuleScope:
     parsed = policy.Rules.from_dict({"asked": check, **RULES})
-    return reach.of("asked", parsed)
+    return rule_scope.of("asked", parsed)
 
 
 @pytest.mark.parametrize(

@@ -31,12 +31,12 @@ class ReferenceCache:
         self.flavors = _Kept[tuple[str, str | None], Flavor](flavors.SUBJECT)
         self.quotas = _Kept[tuple[str, str], tuple[dict[str, int], dict[str, int]]](quotas.SUBJECT)
 
-    def now(self) -> Now:
-        return Now(self, self.aggregates.revisions.now())
+    def now(self) -> ReferenceSnapshot:
+        return ReferenceSnapshot(self, self.aggregates.revisions.now())
 
 
 @dataclass(frozen=True)
-class Now:
+class ReferenceSnapshot:
     """What holds at one moment, read only if it has changed since the last time."""
 
     known: ReferenceCache

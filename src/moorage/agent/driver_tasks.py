@@ -1,0 +1,96 @@
+"""What tasks ask of a driver, by kind: those that need nothing but it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from moorage.bus.contract import Task
+from moorage.drivers.contract import Driver, DriverError, ServerSpec
+from moorage.drivers.parts import LiveMovable, Movable, Pluggable, Rebuildable, require
+
+Facts = dict[str, Any]
+"""What a task found out, for its result."""
+
+
+def perform(driver: Driver, task: Task) -> Facts:
+    """DriverError if it fails, or if the driver has no part for it."""
+    work = _KINDS.get(task.kind)
+    if work is None:
+        raise DriverError(f"this agent knows no task {task.kind!r}")
+    return work(driver, task)
+
+
+def _start(driver: Driver, task: Task) -> Facts:
+    return _powered(driver.start(task.server_uuid, task.node_uuid))
+
+
+def _stop(driver: Driver, task: Task) -> Facts:
+    return _powered(driver.stop(task.server_uuid, task.node_uuid))
+
+
+def _reboot(driver: Driver, task: Task) -> Facts:
+    hard = bool(task.payload.get("hard", False))
+    return _powered(driver.reboot(task.server_uuid, task.node_uuid, hard=hard))
+
+
+def _look(driver: Driver, task: Task) -> Facts:
+    return _powered(driver.power(task.server_uuid, task.node_uuid))
+
+
+def _rebuild(driver: Driver, task: Task) -> Facts:
+    return _powered(require(driver, Rebuildable).rebuild(_spec(task)))
+
+
+def _hand_over(driver: Driver, task: Task) -> Facts:
+    return {"parcel": require(driver, Movable).hand_over(task.server_uuid, task.node_uuid)}
+
+
+def _take_over(driver: Driver, task: Task) -> Facts:
+    return _powered(require(driver, Movable).take_over(_spec(task), task.payload["parcel"]))
+
+
+def _expect(driver: Driver, task: Task) -> Facts:
+    return {"parcel": require(driver, LiveMovable).expect(_spec(task))}
+
+
+def _live_migrate(driver: Driver, task: Task) -> Facts:
+    movable, destination = require(driver, LiveMovable), task.payload["destination"]
+    return {"parcel": movable.live_migrate(task.server_uuid, task.node_uuid, destination)}
+
+
+def _attach_interface(driver: Driver, task: Task) -> Facts:
+    require(driver, Pluggable).attach_interface(task.server_uuid, task.node_uuid, task.payload["port"])
+    return {}
+
+
+def _detach_interface(driver: Driver, task: Task) -> Facts:
+    port_id = str(task.payload["port_id"])
+    require(driver, Pluggable).detach_interface(task.server_uuid, task.node_uuid, port_id)
+    return {}
+
+
+def _powered(power: int) -> Facts:
+    return {"power_state": power}
+
+
+def _spec(task: Task) -> ServerSpec:
+    spec = msgspec.convert(task.payload["spec"], ServerSpec)
+    return msgspec.structs.replace(spec, work=str(task.operation_id))
+
+
+_KINDS: Mapping[str, Callable[[Driver, Task], Facts]] = {
+    "start": _start,
+    "stop": _stop,
+    "reboot": _reboot,
+    "look": _look,
+    "rebuild": _rebuild,
+    "hand_over": _hand_over,
+    "take_over": _take_over,
+    "expect": _expect,
+    "live_migrate": _live_migrate,
+    "attach_interface": _attach_interface,
+    "detach_interface": _detach_interface,
+}

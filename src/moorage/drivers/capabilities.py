@@ -1,0 +1,41 @@
+"""What can be asked of a node: agents report it with the node, conductors keep it among the node's facts."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from moorage.drivers.contract import Node
+from moorage.drivers.parts import PARTS
+
+CAPABILITIES = "capabilities"
+"""Where the facts of a node say it."""
+
+
+class Capabilities(msgspec.Struct, frozen=True):
+    """All of it is told, also what is false: who reads it knows by that that it was told.
+
+    A field that comes later is false for agents that don't know it yet, which is true of them.
+    """
+
+    binds_ports: bool = False
+    """What keeps its servers binds their ports, so that nobody else has to."""
+    pool: bool = False
+    """It is no machine, but offers those of several."""
+    rebuild: bool = False
+    migrate: bool = False
+    live_migrate: bool = False
+    change_interfaces: bool = False
+
+
+def of(abilities: Collection[str], node: Node) -> Capabilities:
+    """What its driver has parts for (`parts.of`), and what the node says of itself."""
+    parts = {ability: ability in abilities for ability in PARTS}
+    return Capabilities(binds_ports=node.binds_ports, pool=node.pool, **parts)
+
+
+def facts(abilities: Collection[str], node: Node) -> dict[str, Any]:
+    """What an agent says of a node."""
+    return {**node.facts, CAPABILITIES: msgspec.to_builtins(of(abilities, node))}
