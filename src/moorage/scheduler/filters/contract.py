@@ -7,8 +7,8 @@ from typing import Protocol
 
 import msgspec
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.hosts import HostState
-from moorage.scheduler.request import Request
 
 
 class ReasonKind(StrEnum):
@@ -68,8 +68,8 @@ class Filter(Protocol):
     @property
     def name(self) -> str: ...
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         """Whether such a request has anything to do with this filter."""
 
-    def objection(self, host: HostState, request: Request) -> Reason | None:
+    def objection(self, host: HostState, request: Criteria) -> Reason | None:
         """What speaks against this host; None if nothing does."""
