@@ -144,12 +144,12 @@ class Ownership:
             self._at_rest = None if self._wanted else basis
 
     def about_to_beat(self) -> None:
-        """If our last sign of life is too old, others may own our nodes by now: then we have to be told."""
+        """If our last heartbeat is too old, others may own our nodes by now: then we have to be told."""
         if self._lease.about_to_beat():
             self.ask_for_everything()
 
     def has_beaten(self) -> None:
-        """The sign of life was taken."""
+        """The heartbeat was taken."""
         self._lease.has_beaten()
 
     def bid(self) -> Bid | None:

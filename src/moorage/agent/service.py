@@ -1,4 +1,4 @@
-"""The agent of one host: signs of life, inventory, and the tasks of the host's servers."""
+"""The agent of one host: heartbeats, inventory, and the tasks of the host's servers."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from moorage.placement.client.contract import (
 from moorage.scheduler.aggregates import RATIOS
 
 LOG = logging.getLogger(__name__)
-SILENT = Counter("moorage_agent_heartbeat_failures_total", "Signs of life that the bus did not take.")
+SILENT = Counter("moorage_agent_heartbeat_failures_total", "Heartbeats that the bus did not take.")
 
 _ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
@@ -286,7 +286,7 @@ class AgentService:
             self._bus.beat(heartbeat)
         except BusError as error:
             SILENT.inc()
-            LOG.warning("no sign of life could be sent: %s", error)
+            LOG.warning("no heartbeat could be sent: %s", error)
             # Meanwhile conductors may take this host for dead, and decide without it.
             self._said_nodes, self._say_everything = None, True
             self._ask_for_everything()

@@ -1,7 +1,7 @@
 """Machines that are held for servers which are not there: asked about, and swept if nobody needs them.
 
-An order that came too late, or a host that died in the middle of one, may leave such. What is there rightly
-is asked about, too, but seldom: only conductors know the difference.
+A call that was delayed until its lease had ended leaves such, and so does a host that died in the middle of
+one. What is there rightly is asked about, too, but seldom: only conductors know the difference.
 """
 
 from __future__ import annotations

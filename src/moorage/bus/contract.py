@@ -28,7 +28,7 @@ OWN = "own"
 """Likewise, about nodes that hosts share: payload `granted` and `revoked`, epochs by node; with `all`, what
 is granted is all that the host owns. What is older than the newest epoch that a host knows is no news.
 `traits`, by node, are those that earlier owners told Placement of, and that the host may not know of. `lease`
-is the number of seconds after a sign of life for which the host counts as alive, and `answer` the number of
+is the number of seconds after a heartbeat for which the host counts as alive, and `answer` the number of
 the question that this answers."""
 
 SWEEP = "sweep"
@@ -140,7 +140,7 @@ class Doubt(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """An agent's sign of life."""
+    """An agent's heartbeat."""
 
     host: str
     version: int

@@ -1,4 +1,4 @@
-"""What agents say: signs of life become service and node records, results wake the operations that wait."""
+"""What agents say: heartbeats become service and node records, results wake the operations that wait."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _moving_through(host: str) -> sa.ColumnElement[bool]:
 def _discard(row: Mapping[str, Any]) -> Task:
     """Newer than what brought the server there, older than an attempt that may bring it back there.
 
-    Of a deleted server, ports that the agent may have made too late go along.
+    Of a deleted server, ports that the agent may have made since then go along.
     """
     attempt = row["attempt"] if row["finished_at"] is not None else row["attempt"] - 1
     payload = {}

@@ -1,4 +1,4 @@
-"""Machines that hosts hold for servers which are not there: what is left of orders that came too late.
+"""Machines that hosts hold for servers which are not there: what delayed calls have left behind.
 
 A server that we don't know at all is not ours to judge: it may be another cloud's, or our books may be older
 than it.

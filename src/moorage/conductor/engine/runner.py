@@ -38,7 +38,10 @@ from moorage.placement.client.contract import PlacementUnavailableError
 LOG = logging.getLogger(__name__)
 
 STEPS = Counter("moorage_conductor_steps_total", "Steps run.", ["kind", "step"])
-FENCED = Counter("moorage_conductor_fenced_total", "Operations that somebody else took or cancelled.")
+FENCED = Counter(
+    "moorage_conductor_fenced_total",
+    "Operations whose lease ended, or that were cancelled, while a conductor was at them.",
+)
 UNREADABLE = Counter(
     "moorage_conductor_unreadable_total", "Operations whose state this release can't read.", ["kind"]
 )
