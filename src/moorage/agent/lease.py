@@ -20,9 +20,9 @@ _SHARE = 0.5
 
 
 class OwnershipLease:
-    def __init__(self, trust: Callable[[float], None], clock: Callable[[], float] = uptime) -> None:
-        """`trust` is told until when what we own may be relied on."""
-        self._trust = trust
+    def __init__(self, extend: Callable[[float], None], clock: Callable[[], float] = uptime) -> None:
+        """`extend` is told until when what we own may be relied on."""
+        self._extend_driver = extend
         self._clock = clock
         self._lock = threading.Lock()
         self._seconds = 0.0
@@ -82,4 +82,4 @@ class OwnershipLease:
 
     def _extend(self, since: float) -> None:
         self._until = max(self._until, since + self._seconds * _SHARE)
-        self._trust(self._until)
+        self._extend_driver(self._until)

@@ -75,7 +75,7 @@ class Rig:
         return {result.server_uuid for result in self.results if result.ok}
 
     def seen(self) -> set[str]:
-        return {uuid for beat in self.heartbeats for uuid in beat.sightings}
+        return {uuid for beat in self.heartbeats for uuid in beat.observed}
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from prometheus_client import Counter, Histogram
 
 from moorage.compute.servers import actions, servers
 from moorage.conductor.engine.kind import Kind
-from moorage.conductor.engine.notices import Notices
+from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.work import Work, WriteTogether
 from moorage.conductor.engine.work_signal import WorkSignal
 from moorage.core.clock import utcnow
@@ -77,7 +77,7 @@ class Runner:
         self,
         database: Database,
         kinds: Mapping[str, Kind],
-        notices: Notices,
+        notices: OperationNotifications,
         *,
         threads: int = 2,
         batch: int = 64,
