@@ -5,8 +5,10 @@ PYTHON ?= python3
 VENV ?= .venv
 DATA ?= data
 ARGS ?=
-# Two cores, files kept whole: a file's tests may share a server.
-PYTEST ?= $(VENV)/bin/pytest -n 2 --dist loadfile
+# More than cores, since many tests wait more than they work. Files are kept whole, because a file's tests may
+# share a server, and are handed out in the order of tests/support/order.py.
+WORKERS ?= 4
+PYTEST ?= $(VENV)/bin/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
@@ -21,7 +23,8 @@ help:  ## list the targets
 up: $(VENV)/.run  ## install and run Moorage in one process (SQLite in ./data, loopback)
 	$(BIN)/moorage up --data $(DATA) $(ARGS)
 
-test: lint docs reference lab  ## everything that CI runs: lint, types, layers, docs, all tests
+test: $(VENV)/.test  ## everything that CI runs: lint, types, layers, docs, all tests
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint docs reference lab
 	$(PYTEST) $(ARGS)
 
 lint: $(VENV)/.test  ## style, types, and the layers of the design

@@ -10,11 +10,16 @@ from pathlib import Path
 import pytest
 
 from moorage.db import engine, migrate
+from tests.support import order
 from tests.support import postgres as postgres_server
 from tests.support.postgres import Postgres
 
 BACKENDS = ("sqlite", "postgresql")
 _serial = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: order.rank(item.path))
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 from tests.conformance.suites import CLIENT_SUITES
 from tests.lab.client.openstack import CLIENT
 from tests.lab.ironic.service import IRONIC
@@ -9,9 +11,8 @@ from tests.lab.keystone.pristine import pristine_state
 from tests.lab.nova.pristine import pristine_dumps
 from tests.lab.openstack.environment import OPENSTACK
 
-print(CLIENT.bin())
-print(CLIENT_SUITES.bin())
-print(pristine_state())
-print(OPENSTACK.bin())
-print(IRONIC.bin())
-print(pristine_dumps())
+LONGEST_FIRST = (pristine_dumps, OPENSTACK.bin, pristine_state, IRONIC.bin, CLIENT_SUITES.bin, CLIENT.bin)
+
+with ThreadPoolExecutor(2) as pool:
+    for made in [pool.submit(make) for make in LONGEST_FIRST]:
+        print(made.result())

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HOME = Path(__file__).resolve().parents[2] / ".venvs"
+_UNSAID = "setuptools<81"
+"""Some of the programs import `pkg_resources` without saying that they need it."""
 
 
 @dataclass(frozen=True)
@@ -55,17 +57,12 @@ class Environment:
         return stamp.exists() and stamp.read_text() == self._fingerprint()
 
     def _build(self) -> None:
+        """The constraints name everything there is, so nothing has to be resolved; and nothing is compiled
+        ahead of time, since most of it is never imported: both halve the time that an environment takes.
+        """
         shutil.rmtree(self.directory, ignore_errors=True)
-        self._create_empty()
-        pip = [str(self.directory / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        subprocess.run([*pip, "-r", str(self.requirements), "-c", str(self.constraints)], check=True)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(self.directory)], check=True)
+        pip = [sys.executable, "-m", "pip", "--python", str(self.directory / "bin" / "python"), "install"]
+        everything = ["-r", str(self.requirements), "-r", str(self.constraints), _UNSAID]
+        subprocess.run([*pip, "--quiet", "--no-compile", "--no-deps", *everything], check=True)
         (self.directory / "moorage.stamp").write_text(self._fingerprint())
-
-    def _create_empty(self) -> None:
-        """Debian ships `venv` without `ensurepip` unless asked; `virtualenv` carries its own pip."""
-        made = subprocess.run([sys.executable, "-m", "venv", str(self.directory)], capture_output=True)
-        if made.returncode == 0:
-            return
-        shutil.rmtree(self.directory, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "virtualenv"], check=True)
-        subprocess.run([sys.executable, "-m", "virtualenv", "--quiet", str(self.directory)], check=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from oslo_policy import policy
 
 from moorage.compute_api import absent, schemas
-from moorage.compute_api.endpoint import ADMIN, ANYBODY, MEMBER, READER, RULE, E, Own, Owned, R
+from moorage.compute_api.endpoint import ADMIN, ANYBODY, MEMBER, READER, RULE, Own, Owned, R
+from moorage.compute_api.endpoint import AdminEndpoint as E
 from moorage.compute_api.flavors import flavor_access, flavor_specs, flavors
 from moorage.compute_api.hosts import aggregates, hypervisors, services, zones
 from moorage.compute_api.microversions import Microversion

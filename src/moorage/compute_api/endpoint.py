@@ -44,21 +44,21 @@ def is_admin(call: Call) -> bool:
 
 
 @dataclass(frozen=True)
-class E(Endpoint[ComputeService]):
+class AdminEndpoint(Endpoint[ComputeService]):
     """What is the cloud's: only for administrators, unless the line says otherwise."""
 
     check: str = ADMIN
 
 
 @dataclass(frozen=True)
-class Own(E):
+class Own(AdminEndpoint):
     """What the caller's project has, or shall have."""
 
     target: Callable[[Call], Target] | None = own_project
 
 
 @dataclass(frozen=True)
-class Owned(E):
+class Owned(AdminEndpoint):
     """Something that exists, and has an owner: the handler's look-up tells whose it is."""
 
     target: Callable[[Call], Target] | None = None

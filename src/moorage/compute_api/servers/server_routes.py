@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from oslo_policy import policy
 
-from moorage.compute_api.endpoint import ADMIN, MANAGER, MEMBER, READER, RULE, SERVICE, E, Own, Owned, R
+from moorage.compute_api.endpoint import ADMIN, MANAGER, MEMBER, READER, RULE, SERVICE, Own, Owned, R
+from moorage.compute_api.endpoint import AdminEndpoint as E
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import migrations, move_actions, move_schemas, plans, server_migrations
 from moorage.compute_api.ports import external_events, interfaces

@@ -32,10 +32,13 @@ _PROJECT_READER = "rule:admin_or_project_reader_or_service_api"
 
 
 @dataclass(frozen=True)
-class E(Endpoint[PlacementService]):
+class ServiceEndpoint(Endpoint[PlacementService]):
     """Administrators and other services may use most of this API."""
 
     check: str = "rule:admin_or_service_api"
+
+
+E = ServiceEndpoint
 
 
 API: tuple[R, ...] = (
