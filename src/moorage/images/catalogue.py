@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.db.database import Database
 from moorage.db.tables.compute import images
+from moorage.db.upsert import insert_if_absent
 from moorage.images.contract import Image, ImageNotFoundError
 
 _NAMESPACE = uuid.UUID("5a1d7c0e-6f4b-4c55-9d1e-0b6a3a1f6c11")
@@ -115,9 +115,8 @@ _FIND = sa.select(images).where(images.c.uuid == sa.bindparam("uuid"))
 
 
 def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[str]:
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     new: list[str] = []
     for row in rows:
-        statement = dialect.insert(images).values(**row).on_conflict_do_nothing()
+        statement = insert_if_absent(connection, images).values(**row)
         new += connection.execute(statement.returning(images.c.name)).scalars()
     return new

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
 from moorage.db.tables.backlog import placement_backlog as table
+from moorage.db.upsert import upsert
 
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(hours=1)
@@ -46,11 +46,8 @@ def add(
         for subject in subjects
     ]
     if rows:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        statement = dialect.insert(table)
-        fresh = {name: statement.excluded[name] for name in ("since", "due_at", "tries", "error")}
-        again = statement.on_conflict_do_update(index_elements=["kind", "subject"], set_=fresh)
-        connection.execute(again, rows)
+        fresh = ["since", "due_at", "tries", "error"]
+        connection.execute(upsert(connection, table, ["kind", "subject"], renewed=fresh), rows)
 
 
 def due(connection: Connection, most: int) -> list[BacklogEntry]:

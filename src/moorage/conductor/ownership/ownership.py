@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from prometheus_client import Counter
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, OwnershipDigest, Task
@@ -26,6 +25,7 @@ from moorage.conductor.ownership import reported_traits
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import nodes, operations, servers, services
+from moorage.db.upsert import insert_if_absent
 from moorage.drivers.rendezvous import share
 from moorage.drivers.shared_nodes import has_pool
 
@@ -231,9 +231,7 @@ def _insert(connection: Connection, host: str, new: list[NodeFacts], change: Own
         }
         for node in new
     ]
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(nodes).on_conflict_do_nothing(index_elements=["uuid"])
-    connection.execute(statement, values)
+    connection.execute(insert_if_absent(connection, nodes, key=["uuid"]), values)
     mine = sa.select(nodes.c.uuid, nodes.c.epoch).where(
         among(connection, nodes.c.uuid, [node.uuid for node in new]), nodes.c.host == host
     )
