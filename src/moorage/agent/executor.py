@@ -94,7 +94,7 @@ class Executor:
         if accepted.answers:
             self._reporter.repeat(accepted.answers)
         if accepted.stale:
-            LOG.info("%d tasks came too late: newer ones for the same servers are known", accepted.stale)
+            LOG.info("%d tasks are stale: newer ones for the same servers are known", accepted.stale)
 
     def signal(self, task: Task) -> None:
         """Tell the driver something about a call that is at work: it can't wait for its turn."""
@@ -218,7 +218,7 @@ class Executor:
         return {}
 
     def _release_ports(self, task: Task) -> Facts:
-        holding = delegation.holding_in(task.payload)
+        holding = delegation.server_ports_in(task.payload)
         if holding is not None:
             self._ports.release(holding)
         return {}

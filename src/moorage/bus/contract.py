@@ -41,7 +41,7 @@ DISCARD = "discard"
 With payload `holding`, the server is deleted, and nothing of the network is left to it, either."""
 
 RELEASE_PORTS = "release_ports"
-"""The kind of a task that lets go of a deleted server's ports: payload `holding`. Any agent that has a
+"""The kind of a task that releases a deleted server's ports: payload `holding`. Any agent that has a
 network may be asked, whatever host the server was on."""
 
 ABORT = "abort_live_migration"

@@ -1,7 +1,7 @@
 """The ledger: durable operations, which conductors lease, advance and finish.
 
 An operation is one piece of work on one server. Whoever leases it may advance it until the lease ends; every
-write is fenced by the lease, so a conductor that was thought dead can't undo what its successor did.
+write is fenced by the lease, so a conductor whose lease has ended can't undo what its successor did.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ _SAVE = (
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far an operation is; without a lease it is let go of until `due_at`."""
+    """How far an operation is; without a lease it is free until `due_at`."""
 
     operation: Operation
     due_at: datetime

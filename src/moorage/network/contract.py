@@ -203,7 +203,7 @@ class Network(Protocol):
 
     def agree(
         self,
-        asker: Requester,
+        requester: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,

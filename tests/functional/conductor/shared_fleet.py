@@ -211,7 +211,7 @@ class SharedFleet:
             )
             told = {said.host: ownership.peer_orders(connection, said, DOWN_AFTER)}
             if said.bid is not None:
-                settlement = ownership.settle(connection, said, said.bid, DOWN_AFTER)
+                settlement = ownership.decide(connection, said, said.bid, DOWN_AFTER)
                 order = ownership.order(settlement, said.bid, DOWN_AFTER.total_seconds())
                 told[said.host] += [order] if order is not None else []
                 for host, lost in settlement.revoked.items():

@@ -57,7 +57,7 @@ class StatusMirror:
             )
 
     def settle(self, host: str) -> None:
-        """Make the traits of a host's nodes say what our books say; raises one of `PROBLEMS`."""
+        """Make the traits of a host's nodes say what our database says; raises one of `PROBLEMS`."""
         disabled = self._is_disabled(host)
         for _ in range(_MOST_ROUNDS):
             if disabled is None:  # the host is forgotten, and so are its nodes

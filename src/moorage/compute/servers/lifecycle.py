@@ -131,7 +131,7 @@ def reset_state(connection: Connection, server: Server, origin: Origin, vm_state
 
 
 def _unwind(connection: Connection, server: Server, migration: Migration) -> None:
-    """The server stays where it is; the other end of its move lets go of it."""
+    """The server stays where it is; the other end of its move releases it."""
     data = Move.from_migration(migration).as_data()
     if server.host != migration.source_host:
         data["placed"] = data["move"]["source"]

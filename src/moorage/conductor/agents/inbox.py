@@ -105,11 +105,11 @@ class Inbox:
     def _decide_owners(self, connection: Connection, heartbeat: Heartbeat, recorded: _Recorded) -> _Recorded:
         down_after = self._listening.down_after()
         recorded.orders += ownership.peer_orders(connection, heartbeat, down_after)
-        inherited = ownership.inherit(connection, heartbeat, down_after)
+        inherited = ownership.assign_pools(connection, heartbeat, down_after)
         lease = self._listening.down_time
         self._follow_change(recorded, inherited, ownership.order(inherited, Bid(), lease))
         if heartbeat.bid is not None:
-            change = ownership.settle(connection, heartbeat, heartbeat.bid, down_after)
+            change = ownership.decide(connection, heartbeat, heartbeat.bid, down_after)
             answer = ownership.order(change, heartbeat.bid, lease)
             self._follow_change(recorded, change, answer)
         elif heartbeat.digest is not None:

@@ -1,7 +1,7 @@
 """What agents see on their hosts, held against what should be there.
 
 A server's power state follows the machine's. A server that should not be on a host any more is discarded: the
-host was thought dead when its build went elsewhere or when it was deleted, and has come back.
+host counted as down when its build went elsewhere or when it was deleted, and has come back.
 """
 
 from __future__ import annotations

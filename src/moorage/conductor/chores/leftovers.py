@@ -1,7 +1,7 @@
 """Machines that hosts hold for servers which are not there: what delayed calls have left behind.
 
-A server that we don't know at all is not ours to judge: it may be another cloud's, or our books may be older
-than it.
+A server that we don't know at all is not ours to judge: it may be another cloud's, or our database may be
+older than it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Give back what a conductor got after its lease had ended, for a server that is nowhere, or gone.
 
 Its successor has ended the operation, or a delete has not waited for it any longer. What it claimed and bound
-since then nobody else knows of, so it is written down, and let go of by whoever comes first.
+since then nobody else knows of, so it is written down, and released by whoever comes first.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def reminders(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
     return [revocation(lost)] if lost else []
 
 
-def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: timedelta) -> OwnershipChange:
+def decide(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: timedelta) -> OwnershipChange:
     """Decide about everything that a host bids, in the transaction of its heartbeat."""
     host, change = heartbeat.host, OwnershipChange()
     _forget(connection, host, bid.gone, change)
@@ -141,7 +141,7 @@ def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
     return change
 
 
-def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> OwnershipChange:
+def assign_pools(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> OwnershipChange:
     """Pools whose host is down: no peer bids for them, but somebody has to look after the servers in them, or
     after machines that are held through them for nobody.
 

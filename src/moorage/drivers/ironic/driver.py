@@ -48,7 +48,7 @@ Step = Callable[[NodeRecord], bool]
 
 @runtime_checkable
 class Compensating(Protocol):
-    """A step of which nothing is swept, if it came too late: it undoes that itself."""
+    """A step that undoes what it did to a node after losing it: nothing of it can be swept."""
 
     def compensate(self, record: NodeRecord) -> None: ...
 

@@ -49,7 +49,7 @@ class Powering:
         return False
 
     def compensate(self, record: NodeRecord) -> None:
-        """If we asked too late, what we switched off was another server's."""
+        """If our call was delayed, what we switched off was another server's."""
         others = record.instance_uuid not in (None, self._server_uuid) and record.state == ACTIVE
         if others and self._tried and self._power == SHUT_DOWN:
             LOG.warning("node %s is another server's by now, and is switched on again", record.uuid)
@@ -83,7 +83,7 @@ class VifChange:
         return False
 
     def compensate(self, record: NodeRecord) -> None:
-        """If we asked too late, the port is on another server's node."""
+        """If our call was delayed, the port is on another server's node."""
         if record.instance_uuid != self._server_uuid and self._tried and self._attached:
             with contextlib.suppress(IronicError):
                 self._client.detach(record.uuid, self._port_id)

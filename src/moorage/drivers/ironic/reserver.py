@@ -1,6 +1,6 @@
 """How a machine is reserved for a server in Ironic, and given back.
 
-Ironic knows a reservation by the server's UUID. So what comes late does no harm: to reserve again is refused
+Ironic knows a reservation by the server's UUID. So a delayed call does no harm: to reserve again is refused
 as long as the server has one, and one that is made for a server that is gone says itself that it is ours, and
 is swept; to release is refused while the machine is in use, and whoever is about to use it finds out.
 """
