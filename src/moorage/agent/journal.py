@@ -166,14 +166,14 @@ class Journal:
         with self._transaction() as file:
             file.execute("INSERT OR REPLACE INTO settings VALUES ('disabled', ?)", (str(int(value)),))
 
-    def told_traits(self) -> dict[str, frozenset[str]]:
+    def reported_traits(self) -> dict[str, frozenset[str]]:
         """By node, the traits that we have ever told Placement of."""
         with self._lock:
             rows = self._file.execute("SELECT node, traits FROM told_traits").fetchall()
         sets: dict[str, frozenset[str]] = {}  # most nodes have the same ones
         return {node: sets.setdefault(traits, frozenset(traits.split())) for node, traits in rows}
 
-    def tell_traits(self, told: Mapping[str, Iterable[str]]) -> None:
+    def add_reported_traits(self, told: Mapping[str, Iterable[str]]) -> None:
         """Remember the traits of these nodes, before Placement hears of them."""
         with self._transaction() as file:
             file.executemany(

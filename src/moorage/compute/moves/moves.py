@@ -42,7 +42,7 @@ class ActionContext:
     server: Server
     origin: Origin
     down_time: int
-    """Seconds after which a host without a sign of life is down."""
+    """Seconds after which a host without a heartbeat is down."""
 
     def host_is_up(self, host: str) -> bool:
         found = services.listed(self.connection, host=host, binary=services.AGENT)

@@ -271,7 +271,7 @@ class Build(OperationKind):
             work.advance("schedule")
 
     def fail(self, batch: Sequence[Work[BuildState]]) -> None:
-        """Let go of everything. Nothing is claimed after this, so it may as well be done twice, or late."""
+        """Release everything. Nothing is claimed after this: twice, or without a lease, does no harm."""
         self._tools.placer.release(batch)
         self._tools.network.release([server_ports.holding(work) for work in batch])
         for work in batch:

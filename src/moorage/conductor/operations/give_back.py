@@ -1,4 +1,4 @@
-"""Give back: a conductor came too late with what it got for a server that is nowhere, or gone.
+"""Give back what a conductor got after its lease had ended, for a server that is nowhere, or gone.
 
 Its successor has ended the operation, or a delete has not waited for it any longer. What it claimed and bound
 since then nobody else knows of, so it is written down, and let go of by whoever comes first.

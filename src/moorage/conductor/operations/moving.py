@@ -73,7 +73,7 @@ class Moving(OperationKind, Generic[M]):
     # ------------------------------------------------------------ finding a place
 
     def schedule(self, batch: Sequence[Work[M]]) -> None:
-        """What somebody claimed who came to no checkpoint is given back before it is decided again."""
+        """What a conductor claimed that came to no checkpoint is given back before it is decided again."""
         batch = [
             work
             for work in self._movable(batch)

@@ -87,7 +87,7 @@ class Deploying(_Finishing):
         if record.instance_uuid is None and not self._attached:
             self._take(record)
             return False
-        self.regret(record)
+        self.compensate(record)
         require_server(record, self._spec.uuid)
         self._note(record)
         seen = marks.read(record)
@@ -119,7 +119,7 @@ class Deploying(_Finishing):
         LOG.warning("node %s was deployed by an earlier attempt, and is torn down first", record.uuid)
         Removing(self._spec.uuid, self._client, self._writer)(record)
 
-    def regret(self, record: NodeRecord) -> None:
+    def compensate(self, record: NodeRecord) -> None:
         """If the node is not the server's any more, its ports may have come too late."""
         for port_id in self._attached if record.instance_uuid != self._spec.uuid else ():
             with contextlib.suppress(IronicError):
