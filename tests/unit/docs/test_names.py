@@ -57,3 +57,10 @@ def test_links_of_pages_outside_the_documentation_lead_somewhere(name: str) -> N
     """`make docs` follows the others."""
     (page,) = [page for page in pages() if page.name == name]
     assert [target for target in _LINK.findall(page.text) if not (ROOT / target).exists()] == []
+
+
+def test_every_directory_of_tests_has_its_role_on_a_page() -> None:
+    contributing = (ROOT / "CONTRIBUTING.md").read_text()
+    directories = [path.name for path in (ROOT / "tests").iterdir() if any(path.glob("**/*.py"))]
+    assert len(directories) > 5
+    assert [name for name in directories if f"| `tests/{name}` |" not in contributing] == []
