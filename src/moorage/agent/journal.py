@@ -43,7 +43,7 @@ def is_removal(task: Task) -> bool:
     return task.kind in _REMOVALS
 
 
-class Accepted(msgspec.Struct):
+class AcceptedTasks(msgspec.Struct):
     """What is to be done about tasks that came in."""
 
     fresh: list[Task] = []
@@ -76,9 +76,9 @@ class Journal:
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", *_SCHEMA):
             self._file.execute(statement)
 
-    def accept(self, tasks: Sequence[Task]) -> Accepted:
+    def accept(self, tasks: Sequence[Task]) -> AcceptedTasks:
         """Write down what is new among `tasks`; from now on it will be done, whatever happens."""
-        accepted = Accepted()
+        accepted = AcceptedTasks()
         with self._transaction() as file:
             for task in tasks:
                 known = self._known(file, task.server_uuid)

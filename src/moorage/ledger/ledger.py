@@ -168,7 +168,7 @@ _LEASE = (
 )
 
 
-class Due:
+class DueCheck:
     """Whether anything is due that nobody is at: a question that is asked often, and so has to be cheap."""
 
     _ANY = (
