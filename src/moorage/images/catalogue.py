@@ -48,7 +48,7 @@ _OF_FORMAT = ("disk_format", "container_format")
 
 
 @dataclass(frozen=True)
-class Record:
+class ImageRecord:
     """An image as the Image API tells about it; `properties` has what Glance keeps in columns, too."""
 
     uuid: str
@@ -86,18 +86,18 @@ class Catalogue:
             image = self._found[image_id] = self.record(image_id).as_image()
         return image
 
-    def record(self, image_id: str) -> Record:
+    def record(self, image_id: str) -> ImageRecord:
         with self._database.read() as connection:
             row = connection.execute(_FIND, {"uuid": image_id}).one_or_none()
         if row is None:
             raise ImageNotFoundError(f"Image {image_id} could not be found.")
-        return Record(*row)
+        return ImageRecord(*row)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[ImageRecord]:
         """All of them, the newest first: a catalogue is short."""
         query = sa.select(images).order_by(images.c.created_at.desc(), images.c.uuid)
         with self._database.read() as connection:
-            return [Record(*row) for row in connection.execute(query)]
+            return [ImageRecord(*row) for row in connection.execute(query)]
 
     def seed(self, seeds: Mapping[str, Mapping[str, Any]] = SEEDS) -> list[str]:
         """Put these in, each under a UUID made from its name; those that are there stay as they are.

@@ -135,7 +135,7 @@ class PoolNetwork:
 
     def agree(
         self,
-        asker: Requester,
+        requester: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,

@@ -12,7 +12,7 @@ from moorage.scheduler.criteria import Criteria, ImageNeeds
 from moorage.scheduler.groups import RequestGroup
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.narrowing import NarrowedBy, Narrowing
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.ranking import Ranking, kind_of
 from moorage.scheduler.request import Request
 from moorage.scheduler.select import Selector
@@ -73,7 +73,7 @@ class _Reading:
     def objection(self, _host: HostState, request: Criteria) -> None:
         getattr(request, self.name)
 
-    def weigh(self, _option: Option, request: Criteria) -> float:
+    def weigh(self, _option: HostOption, request: Criteria) -> float:
         return float(bool(getattr(request, self.name)))
 
 

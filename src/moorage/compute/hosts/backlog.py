@@ -63,7 +63,7 @@ def settle(connection: Connection, entry: BacklogEntry) -> None:
 
 
 def look_again(connection: Connection, entry: BacklogEntry, pause: timedelta) -> None:
-    """It is done, but somebody who is late may undo it."""
+    """It is done, but a writer that was stopped before its call may undo it."""
     again = {"due_at": utcnow() + pause, "tries": 0, "error": ""}
     connection.execute(sa.update(table).where(_is(entry)).values(again))
 

@@ -1,4 +1,4 @@
-"""The register of services: a sign of life keeps a process's entry fresh, and makes it if there is none."""
+"""The register of services: a heartbeat keeps a process's entry fresh, and makes it if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The calls that change a node. Ironic can't be told who may make them, and any may come late: whoever makes
+"""The calls that change a node. Ironic can't be told who may make them, and any may be delayed: whoever makes
 it is stopped right before, and goes on when the node is another server's.
 
 So each is made right after a look at whether we still may, and besides is one of these, as its text says:
@@ -78,7 +78,7 @@ class Writer:
         """Late: refused if the node has another server; swept if it is free."""
         self._change(marks.associate(mark.server_uuid), _info(marks.info(mark)), marks.last(mark))
 
-    def let_go(self, seen: Mark) -> None:
+    def release(self, seen: Mark) -> None:
         """What was to be deployed goes with the association.
 
         Late: refused, unless it is this deployment's still.

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.scheduler.criteria import Criteria
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 
 
 class Weigher(Protocol):
@@ -26,7 +26,7 @@ class Weigher(Protocol):
     def applies(self, request: Criteria) -> bool:
         """Whether it has an opinion on such a request at all."""
 
-    def weigh(self, option: Option, request: Criteria) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         """More is better."""
 
 

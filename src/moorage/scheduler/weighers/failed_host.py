@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from moorage.scheduler.criteria import Criteria
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +19,5 @@ class FailedHostWeigher:
     def applies(self, request: Criteria) -> bool:
         return bool(request.failed_hosts)
 
-    def weigh(self, option: Option, request: Criteria) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         return -float(option.host.host in request.failed_hosts)

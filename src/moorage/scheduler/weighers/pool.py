@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from moorage.scheduler.criteria import Criteria
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 
 _PARTS = frozenset({"VCPU", "PCPU"})
 
@@ -21,5 +21,5 @@ class PoolWeigher:
         """A pool has machines, and no parts of one."""
         return all(_PARTS.isdisjoint(group.resources) for group in request.groups)
 
-    def weigh(self, option: Option, request: Criteria) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         return -option.host.servers if option.host.pool else 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from moorage.scheduler.criteria import Criteria
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,5 +18,5 @@ class ServerCountWeigher:
     def applies(self, request: Criteria) -> bool:
         return True
 
-    def weigh(self, option: Option, request: Criteria) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         return option.host.servers

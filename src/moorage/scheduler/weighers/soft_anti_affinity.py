@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from moorage.scheduler.criteria import Criteria
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.server_group import ServerGroupPolicy
 
 
@@ -20,6 +20,6 @@ class SoftAntiAffinityWeigher:
         group = request.server_group
         return group is not None and group.policy is ServerGroupPolicy.SOFT_ANTI_AFFINITY
 
-    def weigh(self, option: Option, request: Criteria) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         group = request.server_group
         return 0 if group is None else -group.on(option.host.node_uuid)
