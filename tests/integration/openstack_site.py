@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from openstack.connection import Connection
 
-from moorage.drivers.fake_servers import FakeServer
+from moorage.drivers.fake.servers import FakeServer
 from tests.integration.clouds import keystone_clouds
 from tests.integration.embedded import MOORAGE
 from tests.lab.client.openstack import order

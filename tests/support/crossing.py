@@ -22,7 +22,7 @@ from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.db import engine, migrate
 from moorage.db.tables.compute import operations, services
 from moorage.db.tables.placement import allocations, consumers
-from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
 from moorage.images.connect import connect as connect_images

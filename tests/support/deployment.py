@@ -24,7 +24,7 @@ from openstack.connection import Connection
 
 from moorage.cli import credentials
 from moorage.cli.credentials import Endpoints
-from moorage.drivers.fake_servers import FakeServer
+from moorage.drivers.fake.servers import FakeServer
 from tests.support import moorage, postgres, rabbitmq
 from tests.support.moorage import PROGRAMS
 from tests.support.postgres import Postgres

@@ -22,8 +22,8 @@ OPTIONS: Options = {
         cfg.StrOpt(
             "driver",
             default="fake",
-            choices=["fake", "ironic"],
-            help="What keeps the servers of this host.",
+            help="What keeps the servers of this host: `fake`, `ironic`, or a driver that another package "
+            "brings, by the name of its entry point in the group `moorage.drivers`.",
         ),
         *(
             cfg.FloatOpt(

@@ -15,20 +15,21 @@ from moorage.agent.ports import Ports, PortSettings
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.messaging import MessagingAgentSide
 from moorage.cli import agent_driver, metrics, settings
-from moorage.cli.agent_driver import Chosen
+from moorage.cli.agent_driver import ChosenDriver
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
 from moorage.cli.shutdown import Shutdown, ignore_hangup
 from moorage.core import log, private
 from moorage.core.config import ConfigError
+from moorage.drivers import installed
+from moorage.drivers.plugin import Surroundings
 from moorage.network.connect import connect_agent
 from moorage.placement.client.connect import connect
 
 LOG = logging.getLogger(__name__)
 
-_KEPT = ("journal.sqlite", "fake-servers.sqlite")
-"""What is in the state directory."""
+_JOURNAL = "journal.sqlite"
 
 commands = Commands(help="Run the agent of one host.")
 
@@ -45,7 +46,8 @@ def run(
 ) -> None:
     """Run the agent until SIGTERM; what is at work then goes on after the next start.
 
-    On SIGHUP it reads anew which nodes of an Ironic it shall manage, and with whom.
+    On SIGHUP it reads anew which nodes of an Ironic it shall manage, and with whom; other drivers may have
+    something of their own to read anew.
 
     It needs RabbitMQ ([DEFAULT] transport_url) and Placement ([placement_client]), but no database. With
     [network] and [neutron], it makes and binds ports itself as long as conductors can't, amid an upgrade.
@@ -62,21 +64,22 @@ def run(
     conf = settings.read(config_file, overrides)
     log.set_up(conf.log.level)
     require_placement(conf)
+    plugin = installed.find(conf.agent.driver)
     directory = Path(conf.agent.state_directory)
     try:
-        private.directory(directory, _KEPT)
+        private.directory(directory, (_JOURNAL, *plugin.files))
     except OSError as error:
         raise CommandError(f"can't use the state directory {directory}: {error}") from error
     ending = Shutdown(conf.process.grace_seconds)
     ending.listen()
     placement = connect(conf)
-    chosen = agent_driver.choose(conf, directory, placement)
+    chosen = agent_driver.choose(plugin, Surroundings(conf.agent.host, directory, conf, placement))
     service = AgentService(
-        replace(AgentSettings.from_conf(conf), sweep_grace=conf.ironic.sweep_grace),
+        replace(AgentSettings.from_conf(conf), sweep_grace=chosen.loaded.sweep_grace),
         chosen.driver,
         MessagingAgentSide(conf),
         placement,
-        Journal(directory / "journal.sqlite"),
+        Journal(directory / _JOURNAL),
         chosen.ownership,
         Ports(connect_agent(conf), PortSettings.from_conf(conf)),
     )
@@ -91,7 +94,9 @@ def run(
     service.stop()
 
 
-def _reload(chosen: Chosen, config_file: Sequence[Path] | None, overrides: Mapping[str, object]) -> bool:
+def _reload(
+    chosen: ChosenDriver, config_file: Sequence[Path] | None, overrides: Mapping[str, object]
+) -> bool:
     """Whether the files say something else now; what makes no sense is refused as a whole."""
     try:
         return chosen.apply(settings.read(config_file, overrides))

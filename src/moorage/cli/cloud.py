@@ -1,4 +1,4 @@
-"""The compute side of one process: Compute API, conductor, and a simulated fleet, joined in memory."""
+"""The compute side of one process: Compute API, conductor, and the agents of its hosts, joined in memory."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from moorage.agent.journal import Journal
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus import notifications
 from moorage.bus.local import LocalBus
-from moorage.cli import seeding
+from moorage.cli import agent_driver, seeding
 from moorage.compute_api import wsgi as compute_wsgi
 from moorage.compute_api.service import ComputeService, ComputeSettings
 from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import private
 from moorage.db.database import Database
-from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.drivers import installed
+from moorage.drivers.plugin import Surroundings
 from moorage.http.auth import Wsgi
 from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
@@ -60,7 +61,9 @@ class Cloud:
             wake=self._conductor.runner.wake,
             scheduler=scheduler_options.settings(conf),
         )
-        names = [f"fake-{number}" for number in range(1, hosts + 1)]
+        driver = conf.agent.driver
+        self._plugin = installed.find(driver)
+        names = [f"{driver}-{number}" for number in range(1, hosts + 1)]
         self.agents = {host: self.agent(host) for host in names}
         """By host."""
 
@@ -87,7 +90,11 @@ class Cloud:
         directory = self._data / "agents" / host
         for each in (directory.parent, directory):
             private.directory(each)
-        settings = replace(AgentSettings.from_conf(self._conf), host=host, driver="fake")
-        driver = FakeDriver(host, FakeSettings.from_conf(self._conf), directory)
+        around = Surroundings(host, directory, self._conf, self._placement)
+        chosen = agent_driver.choose(self._plugin, around)
+        settings = replace(
+            AgentSettings.from_conf(self._conf), host=host, sweep_grace=chosen.loaded.sweep_grace
+        )
         journal = Journal(directory / "journal.sqlite")
-        return AgentService(settings, driver, self._bus.agent_side(), self._placement, journal)
+        side = self._bus.agent_side()
+        return AgentService(settings, chosen.driver, side, self._placement, journal, chosen.ownership)

@@ -15,7 +15,7 @@ from moorage.conductor.options import OPTIONS as CONDUCTOR_OPTIONS
 from moorage.core import config
 from moorage.core.options import OPTIONS as LOG_OPTIONS
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
-from moorage.drivers.options import OPTIONS as DRIVER_OPTIONS
+from moorage.drivers import installed
 from moorage.http.options import OPTIONS as HTTP_OPTIONS
 from moorage.images.options import OPTIONS as IMAGE_OPTIONS
 from moorage.network.options import OPTIONS as NETWORK_OPTIONS
@@ -27,7 +27,7 @@ ENVIRONMENT = "MOORAGE_CONFIG"
 
 DEFAULT_FILE = Path("/etc/moorage/moorage.conf")
 
-AREAS: Sequence[config.Options] = (
+_OURS: Sequence[config.Options] = (
     LOG_OPTIONS,
     DATABASE_OPTIONS,
     HTTP_OPTIONS,
@@ -36,11 +36,14 @@ AREAS: Sequence[config.Options] = (
     CONDUCTOR_OPTIONS,
     SCHEDULER_OPTIONS,
     AGENT_OPTIONS,
-    DRIVER_OPTIONS,
     NETWORK_OPTIONS,
     IMAGE_OPTIONS,
     BUS_OPTIONS,
 )
+
+
+def _areas() -> list[config.Options]:
+    return [*_OURS, *installed.options()]
 
 
 def files(given: Sequence[Path] | None) -> list[str]:
@@ -56,9 +59,9 @@ def files(given: Sequence[Path] | None) -> list[str]:
 def read(
     given: Sequence[Path] | None = None, overrides: Mapping[str, object] | None = None
 ) -> cfg.ConfigOpts:
-    return config.read(files(given), AREAS, overrides)
+    return config.read(files(given), _areas(), overrides)
 
 
 def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
     """Every option of ours, for `oslo-config-generator` and the configuration reference."""
-    return [(group, list(options)) for area in AREAS for group, options in area.items()]
+    return [(group, list(options)) for area in _areas() for group, options in area.items()]

@@ -14,7 +14,7 @@ from moorage.agent.tracker import Tracker
 from moorage.bus.contract import SET_RATIOS, Heartbeat, Task
 from moorage.bus.local import LocalBus
 from moorage.core import config
-from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from tests.functional.agent.conftest import Placement
 from tests.support.processes import wait_until
 

@@ -14,7 +14,7 @@ from moorage.agent.tracker import DISABLED_TRAIT
 from moorage.bus.contract import SET_STATUS, Heartbeat, Result, Sighting, Task
 from moorage.bus.local import LocalBus
 from moorage.drivers.contract import NO_STATE, RUNNING, SHUT_DOWN, ServerSpec
-from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from tests.functional.agent.conftest import Placement
 from tests.support.processes import wait_until
 

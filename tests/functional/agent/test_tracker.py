@@ -10,7 +10,7 @@ import pytest
 from moorage.agent.journal import Journal
 from moorage.agent.tracker import DISABLED_TRAIT, Tracker
 from moorage.drivers.contract import Inventory, Node
-from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from moorage.placement.client.contract import ReportedProvider
 from tests.functional.agent.conftest import Placement
 

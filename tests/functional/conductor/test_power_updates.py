@@ -10,7 +10,7 @@ import pytest
 
 from moorage.cli import cloud as cloud_of_one_process
 from moorage.drivers.contract import RUNNING, SHUT_DOWN
-from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from tests.functional.conductor.conftest import Yard
 from tests.support.processes import wait_until
 

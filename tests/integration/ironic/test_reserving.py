@@ -10,14 +10,13 @@ import msgspec
 import pytest
 from oslo_config import cfg
 
-from moorage.cli import ironic_selection
 from moorage.cli import settings as command_settings
 from moorage.core import uuids
 from moorage.core.config import ConfigError
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.drivers.contract import RUNNING, DriverClosedError, DriverError, NoRoomError, ServerSpec
-from moorage.drivers.ironic import pool
+from moorage.drivers.ironic import pool, selection
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.reserving import ReservingDriver
@@ -232,7 +231,7 @@ def test_an_ironic_without_reservations_has_its_nodes_offered_one_by_one(
     older = OlderIronic(port_of(metal), (1, 51))
     older.start()
     try:
-        chosen = ironic_selection.driver(configuration("reservation"), client(older.port), placement)
+        chosen = selection.driver(configuration("reservation"), "host", client(older.port), placement)
         assert isinstance(chosen, IronicDriver)
         assert "DEPRECATED" in caplog.text
         chosen.look()
@@ -240,7 +239,7 @@ def test_an_ironic_without_reservations_has_its_nodes_offered_one_by_one(
         with pytest.raises(DriverError, match="too old"):
             ReservingDriver(client(older.port), Partition("a"), "host").look()
         older.newest = (1, 52)
-        able = ironic_selection.driver(configuration("reservation"), client(older.port), placement)
+        able = selection.driver(configuration("reservation"), "host", client(older.port), placement)
         assert isinstance(able, ReservingDriver)
         able.keep({pool.uuid_of("host")})
         server = spec(metal, "host")
@@ -253,7 +252,7 @@ def test_an_ironic_without_reservations_has_its_nodes_offered_one_by_one(
 
 def test_a_host_does_not_change_its_way_while_it_has_servers(metal: Nodes, placement: LocalPlacement) -> None:
     asked = client(port_of(metal))
-    scheduled = ironic_selection.driver(configuration("scheduler"), asked, placement)
+    scheduled = selection.driver(configuration("scheduler"), "host", asked, placement)
     assert isinstance(scheduled, IronicDriver)
     scheduled.look()
     scheduled.keep(scheduled.eligible())
@@ -264,16 +263,16 @@ def test_a_host_does_not_change_its_way_while_it_has_servers(metal: Nodes, place
     placement.claim([ConsumerClaim(server.uuid, {node.uuid: dict.fromkeys(unit, 1)}, "p", "u")])
     scheduled.spawn(server)
     with pytest.raises(ConfigError, match=f"machines of 1 servers in this partition, {server.uuid}"):
-        ironic_selection.driver(configuration("reservation"), asked, placement)
+        selection.driver(configuration("reservation"), "host", asked, placement)
     scheduled.destroy(server.uuid, node.uuid)
     wait_until_clean(metal)
-    reserving = ironic_selection.driver(configuration("reservation"), asked, placement)
+    reserving = selection.driver(configuration("reservation"), "host", asked, placement)
     assert isinstance(reserving, ReservingDriver)
     assert reserving.fate(node.uuid) is None, "what was a node is none any more"
     reserving.keep({pool.uuid_of("host")})
     other = spec(metal, "host")
     reserving.spawn(other)
     with pytest.raises(ConfigError, match=f"machines of 1 servers, {other.uuid}"):
-        ironic_selection.driver(configuration("scheduler"), asked, placement)
+        selection.driver(configuration("scheduler"), "host", asked, placement)
     reserving.destroy(other.uuid, other.node_uuid)
     wait_until_clean(metal)

@@ -12,7 +12,7 @@ from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
 from moorage.bus.contract import BusError, Result, Task
 from moorage.drivers.contract import ServerSpec
-from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from tests.support.processes import wait_until
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from moorage.bus.contract import DISCARD
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, NotOursError, ServerSpec
-from moorage.drivers.fake import FakeSettings
+from moorage.drivers.fake.driver import FakeSettings
 from tests.support.processes import wait_until
 from tests.unit.agent.stand import Stand
 

@@ -12,7 +12,7 @@ from moorage.compute.hosts import node_capabilities
 from moorage.drivers import capabilities, parts
 from moorage.drivers.capabilities import CAPABILITIES, Capabilities
 from moorage.drivers.contract import Driver, DriverError, Node
-from moorage.drivers.fake import FakeDriver, FakeSettings
+from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.reserving import ReservingDriver
 from moorage.drivers.parts import PARTS, LiveMovable, Movable, Rebuildable

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.drivers import faults
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
-from moorage.drivers.fake import FakeDriver, FakeSettings
-from moorage.drivers.faults import FaultKind, InjectedFault
+from moorage.drivers.fake import faults
+from moorage.drivers.fake.driver import FakeDriver, FakeSettings
+from moorage.drivers.fake.faults import FaultKind, InjectedFault
 
 
 def spec(driver: FakeDriver, uuid: str = "server-1", node: int = 0, **metadata: str) -> ServerSpec:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute.aggregates import aggregates, membership
+from moorage.compute.aggregates import aggregates, outbox
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.hosts import backlog, services, status_mirror
 from moorage.compute.hosts.backlog import BacklogKind
@@ -139,7 +139,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
             backlog.add(connection, BacklogKind.PROVIDER, [node_uuid], backlog.FIRST_PAUSE, error)
         if found.binary == services.AGENT:
             aggregates.forget_host(connection, found.host)
-            membership.mark_due(connection, left)  # a provider that stays leaves its aggregates
+            outbox.mark(connection, left)  # a provider that stays leaves its aggregates
 
     service.database.transact(forget)
     return no_content()

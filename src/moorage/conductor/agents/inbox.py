@@ -13,7 +13,7 @@ from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import SAY_AGAIN, Bid, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
-from moorage.compute.aggregates import membership
+from moorage.compute.aggregates import outbox
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.hosts import build_failures, registry
 from moorage.compute.hosts.registry import AGENT_BINARY
@@ -177,4 +177,4 @@ def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFact
     gone = [uuid for uuid, row in known.items() if row.host == host]
     if gone:
         connection.execute(sa.delete(nodes).where(among(connection, nodes.c.uuid, gone)))
-    membership.mark_due(connection, [*came, *gone])
+    outbox.mark(connection, [*came, *gone])

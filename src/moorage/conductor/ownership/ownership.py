@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, Tally, Task
-from moorage.compute.aggregates import membership
+from moorage.compute.aggregates import outbox
 from moorage.compute.hosts import liveness, node_capabilities, peers
 from moorage.compute.hosts.peers import FAILOVER, TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
@@ -196,7 +196,7 @@ def _forget(connection: Connection, host: str, gone: Collection[str], settlement
         among(connection, nodes.c.uuid, gone), nodes.c.host == host, ~_carries_server()
     )
     found = connection.execute(statement.returning(nodes.c.uuid)).scalars().all()
-    membership.mark_due(connection, found)
+    outbox.mark(connection, found)
     settlement.changed |= bool(found)
 
 
@@ -240,7 +240,7 @@ def _insert(connection: Connection, host: str, new: list[NodeFacts], settlement:
     came = dict(connection.execute(mine).all())
     settlement.granted |= came
     settlement.changed |= bool(came)
-    membership.mark_due(connection, came)
+    outbox.mark(connection, came)
 
 
 def _follow(
@@ -332,7 +332,7 @@ def _hand(connection: Connection, node_uuids: Collection[str], host: str) -> Non
         .where(among(connection, nodes.c.uuid, node_uuids))
         .values(host=host, epoch=nodes.c.epoch + 1, updated_at=utcnow())
     )
-    membership.mark_due(connection, node_uuids)
+    outbox.mark(connection, node_uuids)
 
 
 def _locked(connection: Connection, node_uuids: Collection[str]) -> dict[str, _Row]:

@@ -13,11 +13,11 @@ import msgspec
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
-from moorage.drivers import faults
 from moorage.drivers.calls import Calls, DriverCall, Interruption
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverError, Inventory, Node, Parcel, ServerSpec
-from moorage.drivers.fake_servers import FakeServer, FakeServers
-from moorage.drivers.faults import FaultKind, InjectedFault
+from moorage.drivers.fake import faults
+from moorage.drivers.fake.faults import FaultKind, InjectedFault
+from moorage.drivers.fake.servers import FakeServer, FakeServers
 
 _NAMESPACE = uuid.UUID("7c1c1c39-2f7b-4d65-8a24-8a0a5d0f5d11")
 

@@ -1,15 +1,13 @@
-"""The options of all drivers; `[fake]` says the size of a simulated host, and what goes wrong on it."""
+"""The `[fake]` options: the size of a simulated host, and what goes wrong on it."""
 
 from __future__ import annotations
 
 from oslo_config import cfg
 
 from moorage.core.config import Options
-from moorage.drivers.faults import STEPS
-from moorage.drivers.ironic.options import OPTIONS as IRONIC_OPTIONS
+from moorage.drivers.fake.faults import STEPS
 
 OPTIONS: Options = {
-    **IRONIC_OPTIONS,
     "fake": [
         cfg.IntOpt("nodes", default=1, min=1, help="Nodes of the simulated host."),
         cfg.IntOpt("vcpus", default=64, min=1, help="Processors of a node."),

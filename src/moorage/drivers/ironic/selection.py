@@ -25,15 +25,15 @@ LOG = logging.getLogger(__name__)
 
 
 def driver(
-    conf: cfg.ConfigOpts, client: IronicClient, placement: PlacementClient
+    conf: cfg.ConfigOpts, host: str, client: IronicClient, placement: PlacementClient
 ) -> IronicDriver | ReservingDriver:
     """ConfigError if the host has servers that got their machines in another way."""
     partition, settings = Partition.from_conf(conf), IronicSettings.from_conf(conf)
     if conf.ironic.node_selection == RESERVATION and _can_reserve(client):
-        reserving = ReservingDriver(client, partition, conf.agent.host, settings)
+        reserving = ReservingDriver(client, partition, host, settings)
         _require_none_chosen(reserving, placement)
         return reserving
-    _require_none_reserved(client, conf.agent.host)
+    _require_none_reserved(client, host)
     return IronicDriver(client, partition, settings)
 
 

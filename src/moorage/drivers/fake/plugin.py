@@ -1,0 +1,14 @@
+"""How an agent gets the driver `fake`."""
+
+from __future__ import annotations
+
+from moorage.drivers.fake.driver import FakeDriver, FakeSettings
+from moorage.drivers.fake.options import OPTIONS
+from moorage.drivers.plugin import Loaded, Plugin, Surroundings
+
+
+def _load(around: Surroundings) -> Loaded:
+    return Loaded(FakeDriver(around.host, FakeSettings.from_conf(around.conf), around.directory))
+
+
+PLUGIN = Plugin(_load, OPTIONS, files=("fake-servers.sqlite",))

@@ -1,0 +1,49 @@
+"""The driver `ironic`, as it is configured, and what SIGHUP means to it."""
+
+from __future__ import annotations
+
+import logging
+
+from oslo_config import cfg
+
+from moorage.core.config import ConfigError
+from moorage.drivers.ironic import selection
+from moorage.drivers.ironic.client import BusyError, IronicError, connect
+from moorage.drivers.ironic.driver import IronicDriver
+from moorage.drivers.ironic.partition import Partition
+from moorage.drivers.ironic.reserving import ReservingDriver
+from moorage.drivers.plugin import Loaded, Surroundings
+
+LOG = logging.getLogger(__name__)
+
+
+def load(around: Surroundings) -> Loaded:
+    conf = around.conf
+    driver = selection.driver(conf, around.host, connect(conf), around.placement)
+    _check(driver, driver.partition)
+
+    def apply(changed: cfg.ConfigOpts) -> bool:
+        partition = Partition.from_conf(changed)
+        _check(driver, partition)
+        if partition == driver.partition:
+            return False
+        LOG.info("this host serves %s from now on, not %s", partition, driver.partition)
+        driver.partition = partition
+        return True
+
+    return Loaded(
+        driver,
+        apply,
+        failover_servers=conf.ironic.failover_servers,
+        sweep_grace=conf.ironic.sweep_grace,
+    )
+
+
+def _check(driver: IronicDriver | ReservingDriver, partition: Partition) -> None:
+    """An Ironic that is away may come; one that can't filter would show us nodes that are not ours."""
+    try:
+        driver.check(partition)
+    except BusyError as error:
+        LOG.warning("it is not known yet what this Ironic can do: %s", error)
+    except IronicError as error:
+        raise ConfigError(f"[ironic]: {error}") from error

@@ -1,0 +1,53 @@
+"""What a package brings that has a driver: an entry point of the group `moorage.drivers` names a `Plugin`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from oslo_config import cfg
+
+from moorage.core.config import Options
+from moorage.drivers.contract import Driver
+from moorage.placement.client.contract import PlacementClient
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What an agent gives its driver."""
+
+    host: str
+    directory: Path
+    """Where it may keep what has to survive a restart; it is there, and for the agent's account alone."""
+    conf: cfg.ConfigOpts
+    """Knows the options of the plugin."""
+    placement: PlacementClient
+
+
+def _nothing_changes(conf: cfg.ConfigOpts) -> bool:
+    return False
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A driver, and how an agent has to treat it."""
+
+    driver: Driver
+    apply: Callable[[cfg.ConfigOpts], bool] = _nothing_changes
+    """Takes what may change while it runs from a new configuration; whether it serves other nodes now.
+    ConfigError if that makes no sense: then nothing has changed."""
+    failover_servers: bool = True
+    """If it shares nodes with other hosts: whether it takes over servers of peers that are down."""
+    sweep_grace: float = 120.0
+    """Likewise: for how many seconds a machine is held before the agent asks whether it should be."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    load: Callable[[Surroundings], Loaded]
+    """ConfigError if what is configured can't be used."""
+    options: Options = field(default_factory=dict)
+    """Its options, by the section of the configuration file, which is best called like the driver."""
+    files: tuple[str, ...] = ()
+    """Names of what it puts into its directory."""
