@@ -54,20 +54,26 @@ class RecycledDatabases:
     @contextmanager
     def one(self) -> Iterator[str]:
         """Its URL. What is done to it while it is lent does not matter to the next one."""
-        name = self.free.pop() if self.free else self._made()
+        name = self.take()
         yield self._server.database_url(name)
-        self._take_back(name)
+        self.give_back(name)
 
-    def _made(self) -> str:
-        name = f"test_{next(self._serial)}"
+    def take(self) -> str:
+        """Its name."""
+        if self.free:
+            return self.free.pop()
+        name = self._new_name()
         self._server.create_database(name, self._template)
         return name
 
-    def _take_back(self, lent: str) -> None:
+    def _new_name(self) -> str:
+        return f"{self._template}_{next(self._serial)}"
+
+    def give_back(self, lent: str) -> None:
         with self._connected("postgres") as connection:
             if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [lent]).rowcount:
                 return
-            name = f"test_{next(self._serial)}"
+            name = self._new_name()
             names = {"lent": sql.Identifier(lent), "name": sql.Identifier(name), "text": sql.Literal(lent)}
             for statement in (
                 "ALTER DATABASE {lent} ALLOW_CONNECTIONS false",
