@@ -48,7 +48,7 @@ integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official 
 
 # More and longer schedules than in CI; `CHAOS_SEED=N` (which each run prints) repeats one.
 chaos: $(VENV)/.test lab  ## kill and race the services for half an hour, then check their books
-	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_BLOWS=$${CHAOS_BLOWS:-24} $(BIN)/pytest -s tests/chaos $(ARGS)
+	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_KILLS=$${CHAOS_KILLS:-24} $(BIN)/pytest -s tests/chaos $(ARGS)
 
 bench-placement: $(VENV)/.test reference  ## side by side with the reference Placement (long)
 	$(BIN)/python -m bench.placement $(ARGS)

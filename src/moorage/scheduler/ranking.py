@@ -17,7 +17,7 @@ from moorage.scheduler.board import Board
 from moorage.scheduler.filters.contract import Filter, Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.offers import Offers
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.request import Request
 from moorage.scheduler.trace import Exclusion, PassedOver, Place
 from moorage.scheduler.weighers.contract import Weigher, shares
@@ -37,7 +37,7 @@ class Objection(NamedTuple):
 
 
 class Rank(NamedTuple):
-    option: Option
+    option: HostOption
     weight: float
     shares: dict[str, float]
 
@@ -79,7 +79,7 @@ class Ranking:
         self._weighers = [weigher for weigher in weighers if weigher.applies(request)]
         count = len(self._offers)
         self._index = {offer.node_uuid: number for number, offer in enumerate(self._offers)}
-        self._options: list[Option | None] = [None] * count
+        self._options: list[HostOption | None] = [None] * count
         self._objections: list[Objection | None] = [None] * count
         self._excluded: list[Exclusion] | None = None
         self._raw = np.zeros((len(self._weighers), count))
@@ -140,7 +140,7 @@ class Ranking:
 
     def _judge(self, number: int) -> None:
         found = self._option(number)
-        if isinstance(found, Option):
+        if isinstance(found, HostOption):
             self._options[number], objection = found, None
             for row, weigher in enumerate(self._weighers):
                 self._raw[row, number] = weigher.weigh(found, self._request)
@@ -151,7 +151,7 @@ class Ranking:
             self._objections[number] = objection
             self._excluded = None
 
-    def _option(self, number: int) -> Option | Objection:
+    def _option(self, number: int) -> HostOption | Objection:
         offer = self._offers[number]
         host = self._board.hosts.get(offer.node_uuid)
         if host is None:
@@ -163,7 +163,7 @@ class Ranking:
         way = self._board.first_fit(host, offer)
         if way is None:
             return Objection("room", place_of(host), Reason(ReasonKind.ROOM_TAKEN, _classes(self._request)))
-        return Option(host, offer, way)
+        return HostOption(host, offer, way)
 
 
 def place_of(host: HostState) -> Place:

@@ -81,7 +81,7 @@ class PortClaims:
 
 
 def may_plan_again(work: Work[Any]) -> bool:
-    """What was planned could not be made true; somebody else changes the claim, too, but not for ever."""
+    """What was planned could not be made true; another writer changes the claim, too, but not for ever."""
     work.state.plans += 1
     return bool(work.state.plans < _MOST_PLANS)
 

@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.request import Request
 
 
@@ -26,7 +26,7 @@ class Weigher(Protocol):
     def applies(self, request: Request) -> bool:
         """Whether it has an opinion on such a request at all."""
 
-    def weigh(self, option: Option, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Request) -> float:
         """More is better."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.request import Request
 
 
@@ -19,5 +19,5 @@ class FailedHostWeigher:
     def applies(self, request: Request) -> bool:
         return bool(request.failed_hosts)
 
-    def weigh(self, option: Option, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Request) -> float:
         return -float(option.host.host in request.failed_hosts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.request import Request
 
 _PARTS = frozenset({"VCPU", "PCPU"})
@@ -21,5 +21,5 @@ class PoolWeigher:
         """A pool has machines, and no parts of one."""
         return all(_PARTS.isdisjoint(group.resources) for group in request.groups)
 
-    def weigh(self, option: Option, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Request) -> float:
         return -option.host.servers if option.host.pool else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.request import Request
 
 
@@ -18,5 +18,5 @@ class ServerCountWeigher:
     def applies(self, request: Request) -> bool:
         return True
 
-    def weigh(self, option: Option, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Request) -> float:
         return option.host.servers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.request import Request
 from moorage.scheduler.server_group import ServerGroupPolicy
 
@@ -20,6 +20,6 @@ class SoftAntiAffinityWeigher:
         group = request.server_group
         return group is not None and group.policy is ServerGroupPolicy.SOFT_ANTI_AFFINITY
 
-    def weigh(self, option: Option, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Request) -> float:
         group = request.server_group
         return 0 if group is None else -group.on(option.host.node_uuid)
