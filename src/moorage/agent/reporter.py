@@ -10,7 +10,7 @@ from prometheus_client import Counter
 
 from moorage.agent.journal import Journal
 from moorage.bus.contract import Result, Task
-from moorage.core.crew import Crew
+from moorage.core.elastic_pool import ElasticPool
 from moorage.core.periodic import Periodic
 
 LOG = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class Reporter:
         journal: Journal,
         send: Callable[[list[Result]], None],
         first_pause: float = 0.2,
-        crew: Crew | None = None,
+        pool: ElasticPool | None = None,
     ) -> None:
         self._journal = journal
         self._send = send
@@ -33,7 +33,7 @@ class Reporter:
         self._again: deque[Result] = deque()
         self._batch: list[Result] = []
         """What the bus has not taken yet."""
-        self._tries = Periodic("results", _LONGEST_PAUSE, self._deliver, first_pause, crew)
+        self._tries = Periodic("results", _LONGEST_PAUSE, self._deliver, first_pause, pool)
 
     def start(self) -> None:
         """Report first what an earlier life of this agent could not."""

@@ -1,4 +1,4 @@
-"""A bounded queue: one thread of a crew at a time takes all that waits, and hands it over at once."""
+"""A bounded queue: one thread of a pool at a time takes all that waits, and hands it over at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from moorage.bus.contract import BusError
-from moorage.core.crew import Crew
+from moorage.core.elastic_pool import ElasticPool
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class Channel(Generic[T]):
         deliver: Callable[[list[T]], None],
         capacity: int = 10_000,
         patience: float = 5.0,
-        crew: Crew | None = None,
+        pool: ElasticPool | None = None,
     ) -> None:
         self._name = name
         self._deliver = deliver
@@ -34,7 +34,7 @@ class Channel(Generic[T]):
         self._items: deque[T] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._crew = crew or Crew(name, size=1)
+        self._pool = pool or ElasticPool(name, size=1)
         self._submitted = False
         self._delivering: threading.Thread | None = None
 
@@ -52,7 +52,7 @@ class Channel(Generic[T]):
             self._items.extend(batch)
             if not self._submitted:
                 self._submitted = True
-                self._crew.submit(self._run)
+                self._pool.submit(self._run)
 
     def close(self, timeout: float = 5.0) -> None:
         """Deliver what is queued, then end."""
@@ -71,7 +71,7 @@ class Channel(Generic[T]):
                 LOG.exception("%s: %d messages could not be delivered", self._name, len(batch))
 
     def _take(self) -> list[T]:
-        """All that waits; if that is nothing, the crew is called again for what comes next."""
+        """All that waits; if that is nothing, the pool is called again for what comes next."""
         with self._changed:
             batch = list(self._items)
             self._items.clear()

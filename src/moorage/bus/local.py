@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from moorage.bus.channel import Channel
 from moorage.bus.contract import BusError, Heartbeat, Result, Task
-from moorage.core.crew import Crew
+from moorage.core.elastic_pool import ElasticPool
 
 T = TypeVar("T")
 
@@ -16,10 +16,12 @@ T = TypeVar("T")
 class LocalBus:
     """Joins the conductor and the agents of a process. Each gets its own side, and closes only that."""
 
-    def __init__(self, capacity: int = 10_000, patience: float = 5.0, crew: Crew | None = None) -> None:
+    def __init__(
+        self, capacity: int = 10_000, patience: float = 5.0, pool: ElasticPool | None = None
+    ) -> None:
         self._capacity = capacity
         self._patience = patience
-        self._crew = crew or Crew("bus")
+        self._pool = pool or ElasticPool("bus")
         self._lock = threading.Lock()
         self._agents: dict[str, Channel[Task]] = {}
         self._results: Channel[Result] | None = None
@@ -78,7 +80,7 @@ class LocalBus:
             self._heartbeats = self._channel("heartbeats", deliver_heartbeats)
 
     def _channel(self, name: str, deliver: Callable[[list[T]], None]) -> Channel[T]:
-        return Channel(name, deliver, self._capacity, self._patience, self._crew)
+        return Channel(name, deliver, self._capacity, self._patience, self._pool)
 
     def detach_conductor(self) -> None:
         with self._lock:

@@ -8,7 +8,7 @@ from oslo_config import cfg
 
 from moorage.agent.ownership import Ownership
 from moorage.drivers.contract import Driver
-from moorage.drivers.plugin import Loaded, Plugin, Surroundings
+from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 from moorage.drivers.shared_nodes import SharedNodes
 
 
@@ -30,7 +30,7 @@ class ChosenDriver:
         return changed
 
 
-def choose(plugin: Plugin, around: Surroundings) -> ChosenDriver:
+def choose(plugin: Plugin, around: DriverContext) -> ChosenDriver:
     loaded = plugin.load(around)
     if not isinstance(loaded.driver, SharedNodes):
         return ChosenDriver(loaded, None)

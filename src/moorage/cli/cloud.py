@@ -19,7 +19,7 @@ from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import private
 from moorage.db.database import Database
 from moorage.drivers import installed
-from moorage.drivers.plugin import Surroundings
+from moorage.drivers.plugin import DriverContext
 from moorage.http.auth import Wsgi
 from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
@@ -45,7 +45,7 @@ class Cloud:
         network = connect_network(conf, self._database)
         self._catalogue = Catalogue(self._database)
         self._threads = SharedThreads.of_process(conf.agent.threads)
-        self._bus = bus = LocalBus(crew=self._threads.beats)
+        self._bus = bus = LocalBus(pool=self._threads.beats)
         self._conductor = ConductorService(
             self._database,
             ConductorSettings.from_conf(conf),
@@ -92,7 +92,7 @@ class Cloud:
         directory = self._data / "agents" / host
         for each in (directory.parent, directory):
             private.directory(each)
-        around = Surroundings(host, directory, self._conf, self._placement)
+        around = DriverContext(host, directory, self._conf, self._placement)
         chosen = agent_driver.choose(self._plugin, around)
         settings = replace(
             AgentSettings.from_conf(self._conf), host=host, sweep_grace=chosen.loaded.sweep_grace

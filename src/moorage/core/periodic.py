@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from moorage.core.crew import Crew
+from moorage.core.elastic_pool import ElasticPool
 
 LOG = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ _LAST_WORDS = 10.0
 
 
 class Periodic:
-    """Calls `work` every `interval` seconds and whenever woken, in a thread of a crew.
+    """Calls `work` every `interval` seconds and whenever woken, in a thread of a pool.
 
     Work that raises or answers False is tried again after a second, then ever later, up to the interval.
     """
@@ -29,13 +29,13 @@ class Periodic:
         interval: float,
         work: Callable[[], bool | None],
         first_retry: float = FIRST_RETRY,
-        crew: Crew | None = None,
+        pool: ElasticPool | None = None,
     ) -> None:
         self._name = name
         self._interval = interval
         self._work = work
         self._first_retry = self._retry = first_retry
-        self._crew = crew or Crew(name, size=1)
+        self._pool = pool or ElasticPool(name, size=1)
         self._changed = threading.Condition()
         self._running: threading.Thread | None = None
         self._going = False
@@ -43,7 +43,7 @@ class Periodic:
         """When it has to run next."""
         self._submitted = False
         self._alarm: float | None = None
-        """When the crew calls us: at `due` or before it, since nothing is taken back that was asked for."""
+        """When the pool calls us: at `due` or before it, since nothing is taken back that was asked for."""
 
     def start(self) -> None:
         with self._changed:
@@ -68,10 +68,10 @@ class Periodic:
         pause = self._due - time.monotonic()
         if pause <= 0:
             self._submitted = True
-            self._crew.submit(self._run)
+            self._pool.submit(self._run)
         elif self._alarm is None or self._alarm > self._due:
             alarm = self._alarm = self._due
-            self._crew.submit_later(pause, lambda: self._on_alarm(alarm))
+            self._pool.submit_later(pause, lambda: self._on_alarm(alarm))
 
     def _on_alarm(self, alarm: float) -> None:
         with self._changed:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.aggregates import unmirrored_nodes as table
 from moorage.db.tables.compute import IS_PLACE, nodes
+from moorage.db.upsert import Insert, upsert
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,7 @@ def mark(connection: Connection, uuids: Iterable[str]) -> None:
     ordered = sorted(uuids)  # by all in the same order, so that none wait for each other
     rows = [{"uuid": uuid, "since": now} for uuid in ordered]
     if rows:
-        statement = _insert(connection)
-        again = statement.on_conflict_do_update(index_elements=["uuid"], set_={"since": now})
-        connection.execute(again, rows)
+        connection.execute(_upsert(connection), rows)
 
 
 def mark_host(connection: Connection, host: str) -> None:
@@ -48,8 +46,7 @@ def mark_host(connection: Connection, host: str) -> None:
         .where(_of_host(host))
         .order_by(nodes.c.uuid)
     )
-    statement = _insert(connection).from_select(["uuid", "since"], concerned)
-    connection.execute(statement.on_conflict_do_update(index_elements=["uuid"], set_={"since": now}))
+    connection.execute(_upsert(connection).from_select(["uuid", "since"], concerned))
 
 
 def due(connection: Connection, most: int) -> dict[str, datetime]:
@@ -89,7 +86,5 @@ def _of_host(host: str) -> sa.ColumnElement[bool]:
     return sa.and_(nodes.c.host == host, IS_PLACE)
 
 
-def _insert(connection: Connection) -> postgresql.Insert | sqlite.Insert:
-    if connection.dialect.name == "postgresql":
-        return postgresql.insert(table)
-    return sqlite.insert(table)
+def _upsert(connection: Connection) -> Insert:
+    return upsert(connection, table, ["uuid"], renewed=["since"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from moorage.drivers.fake.options import OPTIONS
-from moorage.drivers.plugin import Loaded, Plugin, Surroundings
+from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 
 
-def _load(around: Surroundings) -> Loaded:
+def _load(around: DriverContext) -> Loaded:
     return Loaded(FakeDriver(around.host, FakeSettings.from_conf(around.conf), around.directory))
 
 

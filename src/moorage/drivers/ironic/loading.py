@@ -12,12 +12,12 @@ from moorage.drivers.ironic.client import BusyError, IronicError, connect
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.reserving import ReservingDriver
-from moorage.drivers.plugin import Loaded, Surroundings
+from moorage.drivers.plugin import DriverContext, Loaded
 
 LOG = logging.getLogger(__name__)
 
 
-def load(around: Surroundings) -> Loaded:
+def load(around: DriverContext) -> Loaded:
     conf = around.conf
     driver = selection.driver(conf, around.host, connect(conf), around.placement)
     _check(driver, driver.partition)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from moorage.drivers.ironic.options import OPTIONS
-from moorage.drivers.plugin import Loaded, Plugin, Surroundings
+from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 
 
-def _load(around: Surroundings) -> Loaded:
+def _load(around: DriverContext) -> Loaded:
     """What reaches an Ironic is imported only where one is reached: every command reads the options."""
     from moorage.drivers.ironic import loading
 

@@ -1,4 +1,4 @@
-"""Threads that many share: few of them, and nobody waits for a job that hangs."""
+"""A pool of threads that many share: few of them, and nobody waits for a job that hangs."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from moorage.core import crew as crew_module
-from moorage.core.crew import Crew, Share
+from moorage.core import elastic_pool
+from moorage.core.elastic_pool import ElasticPool, PoolShare
 from moorage.core.periodic import Periodic
 from tests.support.processes import wait_until
 
@@ -41,62 +41,62 @@ def threads_of(name: str) -> int:
 
 
 def test_many_short_jobs_need_few_threads() -> None:
-    crew, done = Crew("short", size=3, patience=60), threading.Semaphore(0)
+    pool, done = ElasticPool("short", size=3, patience=60), threading.Semaphore(0)
     for _ in range(500):
-        crew.submit(done.release)
+        pool.submit(done.release)
     for _ in range(500):
         assert done.acquire(timeout=30)
     assert threads_of("short") <= 4, "three, and one that looks after them"
 
 
 def test_jobs_that_hang_cost_the_others_no_turn(hanging: Hanging) -> None:
-    crew, done = Crew("hang", size=2, patience=0.05), threading.Event()
+    pool, done = ElasticPool("hang", size=2, patience=0.05), threading.Event()
     for _ in range(20):
-        crew.submit(hanging)
+        pool.submit(hanging)
     hanging.wait_for(20)
-    crew.submit(done.set)
+    pool.submit(done.set)
     assert done.wait(30)
 
 
 def test_threads_that_took_the_place_of_others_go_again(
     hanging: Hanging, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew_module, "LINGER", 0.05)
-    crew = Crew("going", size=2, patience=0.01)
+    monkeypatch.setattr(elastic_pool, "LINGER", 0.05)
+    pool = ElasticPool("going", size=2, patience=0.01)
     for _ in range(10):
-        crew.submit(hanging)
+        pool.submit(hanging)
     hanging.wait_for(10)
     hanging.go_on.set()
     wait_until(lambda: threads_of("going") == 0, "idle threads to end", 30)
     done = threading.Event()
-    crew.submit_later(0.01, done.set)
+    pool.submit_later(0.01, done.set)
     assert done.wait(30), "others come when they are needed"
 
 
 def test_a_job_that_fails_ends_no_thread() -> None:
-    crew, done = Crew("failing", size=1), threading.Event()
+    pool, done = ElasticPool("failing", size=1), threading.Event()
 
     def fail() -> None:
         raise ValueError("no")
 
-    crew.submit(fail)
-    crew.submit(done.set)
+    pool.submit(fail)
+    pool.submit(done.set)
     assert done.wait(30)
 
 
 def test_later_jobs_come_in_the_order_of_their_time() -> None:
-    crew, done = Crew("later", size=1), threading.Event()
+    pool, done = ElasticPool("later", size=1), threading.Event()
     order: list[str] = []
-    crew.submit_later(0.2, done.set)
-    crew.submit_later(0.1, lambda: order.append("second"))
-    crew.submit_later(0.01, lambda: order.append("first"))
+    pool.submit_later(0.2, done.set)
+    pool.submit_later(0.1, lambda: order.append("second"))
+    pool.submit_later(0.01, lambda: order.append("first"))
     assert done.wait(30)
     assert order == ["first", "second"]
 
 
 def test_one_host_has_no_more_than_its_share(hanging: Hanging) -> None:
-    crew = Crew("share", size=1, patience=0.01)
-    greedy, modest, done = Share(crew, 3), Share(crew, 3), threading.Event()
+    pool = ElasticPool("share", size=1, patience=0.01)
+    greedy, modest, done = PoolShare(pool, 3), PoolShare(pool, 3), threading.Event()
     for _ in range(10):
         greedy.submit(hanging)
     hanging.wait_for(3)
@@ -108,7 +108,7 @@ def test_one_host_has_no_more_than_its_share(hanging: Hanging) -> None:
 
 
 def test_a_share_that_is_closed_waits_for_what_is_at_work_and_begins_nothing_more(hanging: Hanging) -> None:
-    share = Share(Crew("closing", size=4), 1)
+    share = PoolShare(ElasticPool("closing", size=4), 1)
     share.submit(hanging)
     share.submit(hanging)
     hanging.wait_for(1)
@@ -124,22 +124,22 @@ def test_a_share_that_is_closed_waits_for_what_is_at_work_and_begins_nothing_mor
 
 def test_what_is_woken_often_is_planned_once() -> None:
     """A plan is not taken back: each wake that left another one behind would fill the memory."""
-    crew = Crew("woken", size=2)
+    pool = ElasticPool("woken", size=2)
     runs = threading.Semaphore(0)
-    periodic = Periodic("woken", 3600.0, runs.release, crew=crew)
+    periodic = Periodic("woken", 3600.0, runs.release, pool=pool)
     periodic.start()
     for _ in range(50):
         assert runs.acquire(timeout=30)
         periodic.wake()
     periodic.stop()
-    assert len(crew._later) <= 1
+    assert len(pool._later) <= 1
 
 
 def test_one_that_hangs_does_not_stop_the_beats_of_others(hanging: Hanging) -> None:
-    crew = Crew("beats", size=1, patience=0.05)
+    pool = ElasticPool("beats", size=1, patience=0.05)
     beats = threading.Semaphore(0)
-    stuck = Periodic("stuck", 0.01, hanging, crew=crew)
-    lively = Periodic("lively", 0.01, beats.release, crew=crew)
+    stuck = Periodic("stuck", 0.01, hanging, pool=pool)
+    lively = Periodic("lively", 0.01, beats.release, pool=pool)
     stuck.start()
     hanging.wait_for(1)
     lively.start()

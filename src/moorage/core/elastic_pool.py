@@ -1,4 +1,4 @@
-"""Threads that many share: a few do all that is short, and what takes long costs nobody else a turn.
+"""A pool of threads: a few do all that is short, and what takes long costs nobody else a turn.
 
 A process with a thousand hosts must not have thousands of threads, and one host whose machine hangs must not
 stop the others. So a thread that has been at one job for longer than `patience` is no longer counted: if
@@ -22,7 +22,7 @@ LINGER = 10.0
 """Seconds that a thread without work waits for more."""
 
 
-class Crew:
+class ElasticPool:
     def __init__(self, name: str, size: int = 16, patience: float = 1.0) -> None:
         """`size` threads at most, but for those that have been at one job for `patience` seconds."""
         self._name = name
@@ -56,11 +56,11 @@ class Crew:
         if len(self._waiting) <= self._idle:
             self._work.notify()
         elif self._counted < self._size:
-            self._hire()
+            self._add_thread()
         else:
             self._look()
 
-    def _hire(self) -> None:
+    def _add_thread(self) -> None:
         self._counted += 1
         self._thread(self._run)
 
@@ -119,7 +119,7 @@ class Crew:
                 return False
             del self._begun[thread]
             self._counted -= 1
-            self._hire()
+            self._add_thread()
             return True
         return False
 
@@ -133,11 +133,11 @@ class Crew:
         return not self._later and len(self._waiting) <= self._idle
 
 
-class Share:
-    """One host's part of a crew: at most `most` of its jobs are under way, the others wait in order."""
+class PoolShare:
+    """One host's part of a pool: at most `most` of its jobs are under way, the others wait in order."""
 
-    def __init__(self, crew: Crew, most: int) -> None:
-        self._crew = crew
+    def __init__(self, pool: ElasticPool, most: int) -> None:
+        self._pool = pool
         self._most = most
         self._changed = threading.Condition()
         self._waiting: deque[Job] = deque()
@@ -153,7 +153,7 @@ class Share:
                 self._waiting.append(job)
                 return True
             self._under_way += 1
-        self._crew.submit(lambda: self._run(job))
+        self._pool.submit(lambda: self._run(job))
         return True
 
     def close(self) -> None:
@@ -178,4 +178,4 @@ class Share:
                 self._changed.notify_all()
                 return
             job = self._waiting.popleft()
-        self._crew.submit(lambda: self._run(job))
+        self._pool.submit(lambda: self._run(job))
