@@ -23,7 +23,7 @@ from moorage.cli.shutdown import Shutdown, ignore_hangup
 from moorage.core import log, private
 from moorage.core.config import ConfigError
 from moorage.drivers import installed
-from moorage.drivers.plugin import Surroundings
+from moorage.drivers.plugin import DriverContext
 from moorage.network.connect import connect_agent
 from moorage.placement.client.connect import connect
 
@@ -73,7 +73,7 @@ def run(
     ending = Shutdown(conf.process.grace_seconds)
     ending.listen()
     placement = connect(conf)
-    chosen = agent_driver.choose(plugin, Surroundings(conf.agent.host, directory, conf, placement))
+    chosen = agent_driver.choose(plugin, DriverContext(conf.agent.host, directory, conf, placement))
     service = AgentService(
         replace(AgentSettings.from_conf(conf), sweep_grace=chosen.loaded.sweep_grace),
         chosen.driver,

@@ -18,7 +18,7 @@ from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import private
 from moorage.db.database import Database
 from moorage.drivers import installed
-from moorage.drivers.plugin import Surroundings
+from moorage.drivers.plugin import DriverContext
 from moorage.http.auth import Wsgi
 from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
@@ -90,8 +90,8 @@ class Cloud:
         directory = self._data / "agents" / host
         for each in (directory.parent, directory):
             private.directory(each)
-        around = Surroundings(host, directory, self._conf, self._placement)
-        chosen = agent_driver.choose(self._plugin, around)
+        context = DriverContext(host, directory, self._conf, self._placement)
+        chosen = agent_driver.choose(self._plugin, context)
         settings = replace(
             AgentSettings.from_conf(self._conf), host=host, sweep_grace=chosen.loaded.sweep_grace
         )

@@ -14,7 +14,7 @@ from moorage.placement.client.contract import PlacementClient
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class DriverContext:
     """What an agent gives its driver."""
 
     host: str
@@ -45,7 +45,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Plugin:
-    load: Callable[[Surroundings], Loaded]
+    load: Callable[[DriverContext], Loaded]
     """ConfigError if what is configured can't be used."""
     options: Options = field(default_factory=dict)
     """Its options, by the section of the configuration file, which is best called like the driver."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from moorage.drivers.fake.options import OPTIONS
-from moorage.drivers.plugin import Loaded, Plugin, Surroundings
+from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 
 
-def _load(around: Surroundings) -> Loaded:
-    return Loaded(FakeDriver(around.host, FakeSettings.from_conf(around.conf), around.directory))
+def _load(context: DriverContext) -> Loaded:
+    return Loaded(FakeDriver(context.host, FakeSettings.from_conf(context.conf), context.directory))
 
 
 PLUGIN = Plugin(_load, OPTIONS, files=("fake-servers.sqlite",))

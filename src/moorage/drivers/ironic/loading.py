@@ -12,14 +12,14 @@ from moorage.drivers.ironic.client import BusyError, IronicError, connect
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.reserving import ReservingDriver
-from moorage.drivers.plugin import Loaded, Surroundings
+from moorage.drivers.plugin import DriverContext, Loaded
 
 LOG = logging.getLogger(__name__)
 
 
-def load(around: Surroundings) -> Loaded:
-    conf = around.conf
-    driver = selection.driver(conf, around.host, connect(conf), around.placement)
+def load(context: DriverContext) -> Loaded:
+    conf = context.conf
+    driver = selection.driver(conf, context.host, connect(conf), context.placement)
     _check(driver, driver.partition)
 
     def apply(changed: cfg.ConfigOpts) -> bool:
