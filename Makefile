@@ -41,14 +41,14 @@ unit: $(VENV)/.test  ## the quick tests only
 	$(PYTEST) tests/unit $(ARGS)
 
 conformance: $(VENV)/.test reference lab  ## suites that others publish, and the differential tests
-	MOORAGE_EXAMPLES=1 $(PYTEST) tests/conformance tests/unit/placement $(ARGS)
+	MOORAGE_EXAMPLES=1 $(PYTEST) tests/conformance tests/unit/placement tests/functional/compute/test_junk_requests.py $(ARGS)
 
 integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official client
 	$(PYTEST) tests/integration $(ARGS)
 
 # More and longer schedules than in CI; `CHAOS_SEED=N` (which each run prints) repeats one.
 chaos: $(VENV)/.test lab  ## kill and race the services for half an hour, then check their books
-	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_BLOWS=$${CHAOS_BLOWS:-24} $(BIN)/pytest -s tests/chaos $(ARGS)
+	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_KILLS=$${CHAOS_KILLS:-24} $(BIN)/pytest -s tests/chaos $(ARGS)
 
 bench-placement: $(VENV)/.test reference  ## side by side with the reference Placement (long)
 	$(BIN)/python -m bench.placement $(ARGS)

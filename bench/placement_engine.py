@@ -20,13 +20,13 @@ from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.record import InventoryRecord, ProviderRecord
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.capacity import how_many_fit
-from moorage.placement.search.encode import CandidateEncoder, Shape
+from moorage.placement.search.encode import AnswerShape, CandidateEncoder
 from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
 from moorage.placement.search.why import explain
 
 CLASSES = {0: "VCPU", 1: "MEMORY_MB", 2: "DISK_GB", 3: "SRIOV_NET_VF"}
 TRAITS = {number: f"CUSTOM_TRAIT_NUMBER_{number}" for number in range(100)}
-NEWEST = Shape.at(39)
+NEWEST = AnswerShape.at(39)
 FLAVOR = {"VCPU": 4, "MEMORY_MB": 8192, "DISK_GB": 100}
 
 

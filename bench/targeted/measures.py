@@ -17,7 +17,7 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.db.tables.compute import nodes, services
-from moorage.deciding.decider import Decider, Seat
+from moorage.deciding.decider import Decider, HostSearch
 from moorage.deciding.hosts import Hosts
 from moorage.deciding.subject import Subject
 from moorage.placement.client.contract import ReportedProvider
@@ -85,14 +85,14 @@ class Fleet:
         processor = 0.0
         for number in range(-5, count):
             host = self.hosts[(number * 7919) % len(self.hosts)] if targeted else None
-            seat = Seat(_server(host))
+            search = HostSearch(_server(host))
             began, began_processor = time.perf_counter(), time.process_time()
-            self._decider.decide([seat])
+            self._decider.decide([search])
             if number >= 0:
                 took.append(1000 * (time.perf_counter() - began))
                 processor += 1000 * (time.process_time() - began_processor)
-            assert seat.choices, seat.refusal
-            assert host is None or seat.choices[0].place.host == host
+            assert search.choices, search.refusal
+            assert host is None or search.choices[0].place.host == host
         quantiles = statistics.quantiles(took, n=20)
         return Timing(statistics.median(took), quantiles[-1], processor / count)
 

@@ -136,7 +136,7 @@ class Lateness:
                 if line.struck == 0:
                     print("a locked node had needed one call more in the calm life")
                     return
-                first.trust(0.0)  # as one that was stopped: it relies on nothing any more
+                first.extend_lease(0.0)  # as one that was stopped: it relies on nothing any more
                 heir.look()
                 heir.destroy(self.left.uuid, self.left.node_uuid)
                 self.bring_next(heir, other, late)

@@ -14,9 +14,9 @@ from prometheus_client import Counter
 from moorage.agent import driver_tasks
 from moorage.agent.driver_tasks import Facts
 from moorage.agent.journal import Journal, is_removal
-from moorage.agent.lanes import Lanes
 from moorage.agent.ports import Ports
 from moorage.agent.reporter import Reporter
+from moorage.agent.task_queues import TaskQueues
 from moorage.bus.contract import ABORT, DISCARD, HURRY, NO_ROOM, RELEASE_PORTS, Result, Task
 from moorage.drivers.contract import (
     Driver,
@@ -61,7 +61,7 @@ class Executor:
         self._reporter = Reporter(journal, send)
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix="task")
         self._destroyers = ThreadPoolExecutor(max(4, threads // 2), thread_name_prefix="destroy")
-        self._lanes = Lanes()
+        self._queues = TaskQueues()
         self._order = threading.Lock()
         self._closed = False
         self._methods: Mapping[str, Callable[[Task], Facts]] = {
@@ -89,12 +89,12 @@ class Executor:
             accepted = self._journal.accept(tasks)
             for task in accepted.fresh:
                 if is_removal(task):  # it may wait for a thread: what it undoes must not go on meanwhile
-                    self._driver.give_way(task.server_uuid)
+                    self._driver.interrupt(task.server_uuid)
                 self._schedule(task)
         if accepted.answers:
             self._reporter.repeat(accepted.answers)
         if accepted.stale:
-            LOG.info("%d tasks came too late: newer ones for the same servers are known", accepted.stale)
+            LOG.info("%d tasks are stale: newer ones for the same servers are known", accepted.stale)
 
     def signal(self, task: Task) -> None:
         """Tell the driver something about a call that is at work: it can't wait for its turn."""
@@ -112,7 +112,7 @@ class Executor:
 
     def busy(self) -> set[str]:
         """Servers that something is being done to, whose state says nothing yet."""
-        return self._lanes.busy()
+        return self._queues.busy()
 
     def stop(self) -> None:
         """Begin nothing more; the driver was closed, so what is at work ends soon and goes on next time."""
@@ -123,7 +123,7 @@ class Executor:
         self._reporter.stop()
 
     def _schedule(self, task: Task) -> None:
-        if not self._closed and self._lanes.admit(task):
+        if not self._closed and self._queues.admit(task):
             self._hand_over(task)
 
     def _hand_over(self, task: Task) -> None:
@@ -133,7 +133,7 @@ class Executor:
 
     def _work(self, task: Task) -> None:
         try:
-            if self._lanes.begin(task):
+            if self._queues.begin(task):
                 result = self._remove(task) if is_removal(task) else self._perform(task)
                 TASKS.labels(task.kind, "ok" if result.ok else "failed").inc()
                 self._reporter.finished(task, result)
@@ -145,7 +145,7 @@ class Executor:
             TASKS.labels(task.kind, "dropped").inc()
             self._journal.drop(task)
         finally:
-            successor = self._lanes.leave(task)
+            successor = self._queues.leave(task)
         if successor is not None:
             self._hand_over(successor)
 
@@ -155,10 +155,10 @@ class Executor:
         What was about to call the driver when we did is cut short only by another call.
         """
         result = self._perform(task)
-        if not self._lanes.others_begun(task):
+        if not self._queues.others_begun(task):
             return result
         for _ in range(_PATIENCE):
-            ended = self._lanes.wait_for_others(task, 1.0)
+            ended = self._queues.wait_for_others(task, 1.0)
             result = self._perform(task)
             if ended:
                 return result
@@ -194,7 +194,7 @@ class Executor:
         """As agents did before conductors made ports."""
 
         def wanted() -> bool:
-            return not self._closed and self._lanes.is_newest(task)
+            return not self._closed and self._queues.is_newest(task)
 
         ports = self._ports.get_ready(delegated, wanted)
         if not wanted():  # a destroy that came meanwhile has found nothing to interrupt
@@ -218,7 +218,7 @@ class Executor:
         return {}
 
     def _release_ports(self, task: Task) -> Facts:
-        holding = delegation.holding_in(task.payload)
+        holding = delegation.server_ports_in(task.payload)
         if holding is not None:
             self._ports.release(holding)
         return {}

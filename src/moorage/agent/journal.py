@@ -43,7 +43,7 @@ def is_removal(task: Task) -> bool:
     return task.kind in _REMOVALS
 
 
-class Accepted(msgspec.Struct):
+class AcceptedTasks(msgspec.Struct):
     """What is to be done about tasks that came in."""
 
     fresh: list[Task] = []
@@ -76,9 +76,9 @@ class Journal:
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", *_SCHEMA):
             self._file.execute(statement)
 
-    def accept(self, tasks: Sequence[Task]) -> Accepted:
+    def accept(self, tasks: Sequence[Task]) -> AcceptedTasks:
         """Write down what is new among `tasks`; from now on it will be done, whatever happens."""
-        accepted = Accepted()
+        accepted = AcceptedTasks()
         with self._transaction() as file:
             for task in tasks:
                 known = self._known(file, task.server_uuid)
@@ -166,14 +166,14 @@ class Journal:
         with self._transaction() as file:
             file.execute("INSERT OR REPLACE INTO settings VALUES ('disabled', ?)", (str(int(value)),))
 
-    def told_traits(self) -> dict[str, frozenset[str]]:
+    def reported_traits(self) -> dict[str, frozenset[str]]:
         """By node, the traits that we have ever told Placement of."""
         with self._lock:
             rows = self._file.execute("SELECT node, traits FROM told_traits").fetchall()
         sets: dict[str, frozenset[str]] = {}  # most nodes have the same ones
         return {node: sets.setdefault(traits, frozenset(traits.split())) for node, traits in rows}
 
-    def tell_traits(self, told: Mapping[str, Iterable[str]]) -> None:
+    def add_reported_traits(self, told: Mapping[str, Iterable[str]]) -> None:
         """Remember the traits of these nodes, before Placement hears of them."""
         with self._transaction() as file:
             file.executemany(

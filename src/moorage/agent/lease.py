@@ -1,7 +1,7 @@
 """How long an agent may rely on what it owns: as long as it surely counts as alive.
 
 Its nodes go to others only after it has been silent for a while. An agent that was stopped, or whose machine
-slept, does not know that it was: so it reckons from its last sign of life, by a clock that goes on meanwhile.
+slept, does not know that it was: so it reckons from its last heartbeat, by a clock that goes on meanwhile.
 Once it was silent for too long, it relies on nothing before a conductor has answered what it asked since.
 """
 
@@ -20,16 +20,16 @@ _SHARE = 0.5
 
 
 class OwnershipLease:
-    def __init__(self, trust: Callable[[float], None], clock: Callable[[], float] = uptime) -> None:
-        """`trust` is told until when what we own may be relied on."""
-        self._trust = trust
+    def __init__(self, extend: Callable[[float], None], clock: Callable[[], float] = uptime) -> None:
+        """`extend` is told until when what we own may be relied on."""
+        self._extend_driver = extend
         self._clock = clock
         self._lock = threading.Lock()
         self._seconds = 0.0
         """0 as long as no conductor has said it: then there is no end to it."""
         self._until = 0.0
         self._began = 0.0
-        """When the last sign of life was begun."""
+        """When the last heartbeat was begun."""
         self._beaten = 0.0
         """When the last one was begun that was taken."""
         self._lapsed = False
@@ -42,7 +42,7 @@ class OwnershipLease:
         with self._lock:
             self._began = self._clock()
             if self._seconds > 0 and not self._lapsed and self._began >= self._until:
-                LOG.warning("no sign of life for too long: nothing is changed until it is told what is ours")
+                LOG.warning("no heartbeat for too long: nothing is changed until it is told what is ours")
                 self._lapsed = True
                 self._asked.clear()
             return self._lapsed
@@ -82,4 +82,4 @@ class OwnershipLease:
 
     def _extend(self, since: float) -> None:
         self._until = max(self._until, since + self._seconds * _SHARE)
-        self._trust(self._until)
+        self._extend_driver(self._until)

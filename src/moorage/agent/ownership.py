@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from moorage.agent.lease import OwnershipLease
-from moorage.bus.contract import Bid, NodeFacts, Tally
+from moorage.bus.contract import Bid, NodeFacts, OwnershipDigest
 from moorage.drivers import capabilities, parts
 from moorage.drivers.contract import Node
 from moorage.drivers.shared_nodes import SharedNode, SharedNodes
@@ -29,7 +29,7 @@ _MOST_QUESTIONS = 200
 """Nodes that were not listed, of which one pass asks what became of them."""
 
 
-class Word(msgspec.Struct, frozen=True):
+class OwnershipUpdate(msgspec.Struct, frozen=True):
     """What a conductor says about owners."""
 
     granted: dict[str, int] = {}
@@ -80,10 +80,10 @@ class Ownership:
         """Whether we were ever told what we own."""
         self._listed = False
         """Whether the driver has looked at what we serve."""
-        self._tally_due = False
+        self._digest_due = False
         self._revision = 0
         """Grows when what we own, or what conductors know of it, becomes something else."""
-        self._lease = OwnershipLease(driver.trust)
+        self._lease = OwnershipLease(driver.extend_lease)
         self._at_rest: _Basis | None = None
         """From what it followed that we have all that we want; None if we don't."""
 
@@ -110,7 +110,7 @@ class Ownership:
         self.driver.look()
         self._listed = True
         gone = self.propose()
-        self._tally_due = True
+        self._digest_due = True
         return gone
 
     def propose(self) -> list[str]:
@@ -120,7 +120,9 @@ class Ownership:
         basis = _Basis(self.driver.eligible(), self.members, self._revision)
         with self._lock:
             owned = dict(self._epochs)
-        strangers = {uuid: self.driver.fate(uuid) for uuid in self._not_listed(owned, basis.eligible)}
+        strangers = {
+            uuid: self.driver.look_up_missing(uuid) for uuid in self._not_listed(owned, basis.eligible)
+        }
         gone = [uuid for uuid, shared in strangers.items() if shared is None]
         leaving = [uuid for uuid, shared in strangers.items() if shared is not None and shared.free]
         if gone or leaving or not basis.is_same(self._at_rest):
@@ -144,12 +146,12 @@ class Ownership:
             self._at_rest = None if self._wanted else basis
 
     def about_to_beat(self) -> None:
-        """If our last sign of life is too old, others may own our nodes by now: then we have to be told."""
+        """If our last heartbeat is too old, others may own our nodes by now: then we have to be told."""
         if self._lease.about_to_beat():
             self.ask_for_everything()
 
     def has_beaten(self) -> None:
-        """The sign of life was taken."""
+        """The heartbeat was taken."""
         self._lease.has_beaten()
 
     def bid(self) -> Bid | None:
@@ -172,13 +174,13 @@ class Ownership:
             self._told |= {facts.uuid: facts for facts in bid.wanted}
         return bid if bid != Bid() else None
 
-    def tally(self) -> Tally | None:
-        """Once after each look, so that a word about us that got lost, or that nobody sent, is found out."""
+    def digest(self) -> OwnershipDigest | None:
+        """Once after each look, so that an update that got lost, or was never sent, is found out."""
         with self._lock:
-            if not (self._tally_due and self._known):
+            if not (self._digest_due and self._known):
                 return None
-            self._tally_due = False
-            return Tally(len(self._epochs), sum(self._epochs.values()))
+            self._digest_due = False
+            return OwnershipDigest(len(self._epochs), sum(self._epochs.values()))
 
     @property
     def has_more(self) -> bool:
@@ -191,23 +193,23 @@ class Ownership:
             self._told.clear()
             self._revision += 1
 
-    def learn(self, word: Word) -> None:
+    def learn(self, update: OwnershipUpdate) -> None:
         with self._lock:
-            if word.all and not self._lease.is_news(word.answer):
+            if update.all and not self._lease.is_news(update.answer):
                 return
             before = set(self._epochs)
             fresh = {
-                uuid: epoch for uuid, epoch in word.granted.items() if epoch >= self._newest.get(uuid, 0)
+                uuid: epoch for uuid, epoch in update.granted.items() if epoch >= self._newest.get(uuid, 0)
             }
-            if word.all:
+            if update.all:
                 # What we gave up and own all the same: no conductor has heard of it.
-                unheard = {uuid: epoch for uuid, epoch in word.granted.items() if uuid not in fresh}
+                unheard = {uuid: epoch for uuid, epoch in update.granted.items() if uuid not in fresh}
                 self._gone |= unheard.keys() & self._vanished
                 self._released |= {uuid: unheard[uuid] for uuid in unheard.keys() - self._vanished}
                 self._epochs = {}
             self._epochs |= fresh
             self._newest |= fresh
-            for uuid, epoch in word.revoked.items():
+            for uuid, epoch in update.revoked.items():
                 if epoch > self._newest.get(uuid, 0):
                     self._newest[uuid] = epoch
                     self._epochs.pop(uuid, None)
@@ -216,10 +218,10 @@ class Ownership:
             for uuid in lost:
                 self._told.pop(uuid, None)
             # A conductor that did not know yet what another one had granted would look just like this.
-            self._everything |= word.all and not lost <= word.revoked.keys()
-            self._known |= word.all
+            self._everything |= update.all and not lost <= update.revoked.keys()
+            self._known |= update.all
             self._keep()
-            self._lease.learn(word.lease, word.answer if word.all else 0)
+            self._lease.learn(update.lease, update.answer if update.all else 0)
         if lost or won:
             LOG.info("host %s owns %d nodes more, %d less", self._host, len(won), len(lost))
 

@@ -1,4 +1,4 @@
-"""The agent of one host: signs of life, inventory, and the tasks of the host's servers."""
+"""The agent of one host: heartbeats, inventory, and the tasks of the host's servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from prometheus_client import Counter
 
 from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
-from moorage.agent.ownership import Ownership, Word
+from moorage.agent.ownership import Ownership, OwnershipUpdate
 from moorage.agent.ports import Ports
 from moorage.agent.sharing import Sharing
 from moorage.agent.sweeping import Sweeping
@@ -32,10 +32,10 @@ from moorage.bus.contract import (
     SWEEP,
     AgentSide,
     BusError,
-    Doubt,
     Heartbeat,
+    HeldMachine,
     NodeFacts,
-    Sighting,
+    ObservedServer,
     Task,
 )
 from moorage.bus.versions import NEWEST
@@ -51,7 +51,7 @@ from moorage.placement.client.contract import (
 from moorage.scheduler.aggregates import RATIOS
 
 LOG = logging.getLogger(__name__)
-SILENT = Counter("moorage_agent_heartbeat_failures_total", "Signs of life that the bus did not take.")
+SILENT = Counter("moorage_agent_heartbeat_failures_total", "Heartbeats that the bus did not take.")
 
 _ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
@@ -173,9 +173,9 @@ class AgentService:
             elif task.kind == SET_PEERS:
                 self._meet(msgspec.convert(task.payload.get("peers", []), list[str]))
             elif task.kind == OWN:
-                self._learn_owned(msgspec.convert(task.payload, Word))
+                self._learn_owned(msgspec.convert(task.payload, OwnershipUpdate))
             elif task.kind == SWEEP:
-                self._sweep(msgspec.convert(task.payload.get("held", []), list[Doubt]))
+                self._sweep(msgspec.convert(task.payload.get("held", []), list[HeldMachine]))
             elif task.kind in (ABORT, HURRY):
                 self._executor.signal(task)
         work = [task for task in tasks if task.kind not in _ABOUT_THE_HOST]
@@ -241,13 +241,13 @@ class AgentService:
             self._follow(self._ownership.propose)
             self.look_soon()
 
-    def _learn_owned(self, word: Word) -> None:
+    def _learn_owned(self, word: OwnershipUpdate) -> None:
         if self._ownership is not None:
             self._tracker.inherit(word.traits)
             self._ownership.learn(word)
             self._inventory.wake()
 
-    def _sweep(self, told: list[Doubt]) -> None:
+    def _sweep(self, told: list[HeldMachine]) -> None:
         if self._sweeping is not None:
             for held in self._sweeping.take(told):
                 self._executor.aside(partial(self._sweeping.sweep, held))
@@ -273,20 +273,20 @@ class AgentService:
             version=self._settings.version,
             facts={**self._facts, **self._terms(), "disabled": self._tracker.disabled},
             nodes=nodes if nodes != self._said_nodes else None,
-            sightings={
-                uuid: Sighting(number, *newest.get(uuid, (0, 0)))
+            observed={
+                uuid: ObservedServer(number, *newest.get(uuid, (0, 0)))
                 for uuid, number in _news(known, found, everything=self._say_everything).items()
             },
             bid=bid,
-            tally=self._ownership.tally() if self._ownership is not None and bid is None else None,
+            digest=self._ownership.digest() if self._ownership is not None and bid is None else None,
             progress=self._driver.progress(),
-            doubts=[] if self._sweeping is None else self._sweeping.doubts(),
+            held_machines=[] if self._sweeping is None else self._sweeping.held_machines(),
         )
         try:
             self._bus.beat(heartbeat)
         except BusError as error:
             SILENT.inc()
-            LOG.warning("no sign of life could be sent: %s", error)
+            LOG.warning("no heartbeat could be sent: %s", error)
             # Meanwhile conductors may take this host for dead, and decide without it.
             self._said_nodes, self._say_everything = None, True
             self._ask_for_everything()

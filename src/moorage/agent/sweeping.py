@@ -1,7 +1,7 @@
 """Machines that are held for servers which are not there: asked about, and swept if nobody needs them.
 
-An order that came too late, or a host that died in the middle of one, may leave such. What is there rightly
-is asked about, too, but seldom: only conductors know the difference.
+A call that was delayed until its lease had ended leaves such, and so does a host that died in the middle of
+one. What is there rightly is asked about, too, but seldom: only conductors know the difference.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from prometheus_client import Counter
 
-from moorage.bus.contract import Doubt
+from moorage.bus.contract import HeldMachine
 from moorage.drivers.contract import DriverClosedError, DriverError
 from moorage.drivers.shared_nodes import Held, SharedNodes
 
@@ -53,16 +53,16 @@ class Sweeping:
                 held: self._due.get(held, now + self._grace) for held in found if held.server_uuid not in busy
             }
 
-    def doubts(self) -> list[Doubt]:
+    def held_machines(self) -> list[HeldMachine]:
         """What is to be asked now; it is asked again if no answer comes, or another one."""
         now = self._clock()
         with self._lock:
             due = [held for held, when in self._due.items() if when <= now][:_MOST_TOGETHER]
             for held in due:
                 self._due[held] = now + self._again
-        return [Doubt(held.server_uuid, held.node_uuid) for held in due]
+        return [HeldMachine(held.server_uuid, held.node_uuid) for held in due]
 
-    def take(self, told: Iterable[Doubt]) -> list[Held]:
+    def take(self, told: Iterable[HeldMachine]) -> list[Held]:
         """Those of the machines that nobody needs that are still held, and are not being swept already."""
         named = {Held(one.server_uuid, one.node_uuid) for one in told}
         busy = self._busy()

@@ -11,7 +11,7 @@ import msgspec
 from prometheus_client import Counter
 
 from moorage.agent.journal import Journal
-from moorage.agent.told_traits import ToldTraits
+from moorage.agent.reported_traits import ReportedTraits
 from moorage.drivers.contract import Inventory, Node
 from moorage.placement.client.contract import (
     PlacementClient,
@@ -52,7 +52,7 @@ class Tracker:
 
     def __init__(self, placement: PlacementClient, journal: Journal) -> None:
         self._placement = placement
-        self._traits = ToldTraits(journal)
+        self._traits = ReportedTraits(journal)
         self._reported: dict[str, _Report] = {}
         self._terms = _Terms(disabled=False, ratios={})
         self._forgotten = threading.Event()

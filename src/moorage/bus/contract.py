@@ -28,7 +28,7 @@ OWN = "own"
 """Likewise, about nodes that hosts share: payload `granted` and `revoked`, epochs by node; with `all`, what
 is granted is all that the host owns. What is older than the newest epoch that a host knows is no news.
 `traits`, by node, are those that earlier owners told Placement of, and that the host may not know of. `lease`
-is the number of seconds after a sign of life for which the host counts as alive, and `answer` the number of
+is the number of seconds after a heartbeat for which the host counts as alive, and `answer` the number of
 the question that this answers."""
 
 SWEEP = "sweep"
@@ -41,7 +41,7 @@ DISCARD = "discard"
 With payload `holding`, the server is deleted, and nothing of the network is left to it, either."""
 
 RELEASE_PORTS = "release_ports"
-"""The kind of a task that lets go of a deleted server's ports: payload `holding`. Any agent that has a
+"""The kind of a task that releases a deleted server's ports: payload `holding`. Any agent that has a
 network may be asked, whatever host the server was on."""
 
 ABORT = "abort_live_migration"
@@ -98,7 +98,7 @@ class NodeFacts(msgspec.Struct, frozen=True):
     facts: dict[str, Any] = {}
 
 
-class Sighting(msgspec.Struct, frozen=True):
+class ObservedServer(msgspec.Struct, frozen=True):
     """What an agent saw of a server."""
 
     power: int
@@ -124,7 +124,7 @@ class Bid(msgspec.Struct, frozen=True):
     """The number of this question, which the answer repeats."""
 
 
-class Tally(msgspec.Struct, frozen=True):
+class OwnershipDigest(msgspec.Struct, frozen=True):
     """What a host believes to own, in brief: enough to see that something else is written down."""
 
     nodes: int
@@ -132,7 +132,7 @@ class Tally(msgspec.Struct, frozen=True):
     """Their sum: it differs after every change of owner."""
 
 
-class Doubt(msgspec.Struct, frozen=True):
+class HeldMachine(msgspec.Struct, frozen=True):
     """A machine that is held for a server: should it be?"""
 
     server_uuid: str
@@ -140,23 +140,23 @@ class Doubt(msgspec.Struct, frozen=True):
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
-    """An agent's sign of life."""
+    """What an agent says every few seconds; some fields keep their first name on the wire."""
 
     host: str
     version: int
     facts: dict[str, Any] = {}
     nodes: list[NodeFacts] | None = None
     """All nodes of the host when they changed since the last one, else None."""
-    sightings: dict[str, Sighting] = {}
+    observed: dict[str, ObservedServer] = msgspec.field(default_factory=dict, name="sightings")
     """Servers whose power state changed since the last one, by UUID; all of them after a start. A server
     that should not be here is a reason to send `discard`."""
     bid: Bid | None = None
     """None from a host whose nodes can't be another's, or that has nothing to say."""
-    tally: Tally | None = None
+    digest: OwnershipDigest | None = msgspec.field(default=None, name="tally")
     """From a host that shares nodes and has nothing to bid, once after each look at them."""
     progress: dict[str, int] = {}
     """How far long work on servers has come, in percent, by UUID: it needs patience, not another host."""
-    doubts: list[Doubt] = []
+    held_machines: list[HeldMachine] = msgspec.field(default_factory=list, name="doubts")
     """Machines of the host that have been held for a while: those that nobody needs are to be swept."""
 
 

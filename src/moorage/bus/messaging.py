@@ -21,7 +21,7 @@ from prometheus_client import Counter
 
 from moorage.bus.contract import BusError, Heartbeat, NotNowError, Result, Task
 from moorage.bus.oslo import oslo_messaging, set_defaults
-from moorage.bus.polling import wait_in_peace
+from moorage.bus.polling import block_on_first_message
 
 LOG = logging.getLogger(__name__)
 SEND_FAILURES = Counter("moorage_bus_send_failures_total", "Messages that RabbitMQ did not take.", ["kind"])
@@ -103,7 +103,7 @@ class _Side:
         target = oslo_messaging.Target(exchange=self._exchange, topic=self._topic(queue))
 
         def make() -> Any:
-            return wait_in_peace(
+            return block_on_first_message(
                 oslo_messaging.get_batch_notification_listener(
                     self._transport,
                     [target],

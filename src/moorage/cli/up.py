@@ -76,9 +76,14 @@ def _greet(console: Console, embedded: Embedded) -> None:
     if embedded.clouds_file is not None:
         console.print(f"  client access   {embedded.clouds_file} (cloud: moorage)", soft_wrap=True)
         console.print("\nTry next, in another terminal:")
-        console.print("  pip install python-openstackclient osc-placement")
         console.print(
-            f"  export OS_CLIENT_CONFIG_FILE={embedded.clouds_file} OS_CLOUD=moorage", soft_wrap=True
+            "  python3 -m venv client && client/bin/pip install python-openstackclient osc-placement",
+            soft_wrap=True,
+        )
+        console.print(
+            f"  export OS_CLIENT_CONFIG_FILE={embedded.clouds_file} OS_CLOUD=moorage "
+            "PATH=$PWD/client/bin:$PATH",
+            soft_wrap=True,
         )
         console.print("  openstack server create --flavor m1.tiny --image cirros-0.6.3-x86_64-disk one")
         console.print("  openstack server list")

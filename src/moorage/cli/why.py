@@ -13,7 +13,7 @@ from rich.table import Table
 
 from moorage.cli.options import Cloud, Data, Json
 from moorage.cli.service import ask
-from moorage.placement.search.why import Condition, Count, Explanation
+from moorage.placement.search.why import Condition, Explanation, ProviderCount
 
 PATH = "/moorage/v1/why"
 
@@ -64,5 +64,5 @@ def _words(condition: Condition) -> str:
     return f"{where}{condition.kind.replace('_', ' ')} {condition.subject}"
 
 
-def _numbers(count: Count) -> tuple[str, str]:
+def _numbers(count: ProviderCount) -> tuple[str, str]:
     return ("" if count.providers is None else str(count.providers), str(count.trees))

@@ -35,7 +35,7 @@ OPTIONS: Options = {
             "service_down_time",
             default=60,
             min=1,
-            help="Seconds without a sign of life after which a service counts as down.",
+            help="Seconds without a heartbeat after which a service counts as down.",
         ),
         cfg.IntOpt("max_limit", default=1000, min=1, help="Items that one page of a list has at the most."),
         cfg.StrOpt("default_availability_zone", default="nova", help="Zone of hosts that are in none."),

@@ -10,11 +10,13 @@ from functools import cached_property
 from oslo_config import cfg
 
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.aggregates.mirror import Mirror
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.hosts.status_mirror import StatusMirror
 from moorage.compute.reference_cache import ReferenceCache, ReferenceSnapshot
 from moorage.compute.servers import creation
 from moorage.compute.servers.creation import CreatedServers, CreationRequest
+from moorage.compute_api.hosts.background_mirror import BackgroundMirror
 from moorage.db.database import Database
 from moorage.db.desk import Desk
 from moorage.deciding.decider import Decider
@@ -80,6 +82,10 @@ class ComputeService:
     @cached_property
     def statuses(self) -> StatusMirror:
         return StatusMirror(self.database, self.placement)
+
+    @cached_property
+    def mirror(self) -> BackgroundMirror:
+        return BackgroundMirror(Mirror(self.database, self.placement))
 
     @cached_property
     def aggregates(self) -> KnownAggregates:

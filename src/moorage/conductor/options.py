@@ -16,7 +16,7 @@ OPTIONS: Options = {
             sample_default="<the machine's name>",
             help="Name of this machine in the list of services; conductors of one machine share it.",
         ),
-        cfg.FloatOpt("heartbeat_interval", default=10.0, min=0.1, help="Seconds between two signs of life."),
+        cfg.FloatOpt("heartbeat_interval", default=10.0, min=0.1, help="Seconds between two heartbeats."),
         cfg.StrOpt("metrics_listen", default="127.0.0.1", help="Address that metrics are served on."),
         cfg.PortOpt("metrics_port", default=0, help="Port that metrics are served on; 0 for none."),
         cfg.IntOpt("threads", default=2, min=1, help="Batches of operations worked on at the same time."),

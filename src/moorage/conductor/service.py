@@ -13,9 +13,9 @@ from moorage.conductor.agents.agents import Agents
 from moorage.conductor.agents.inbox import Inbox
 from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.presence import Presence
-from moorage.conductor.chores.catching_up import CatchingUp
+from moorage.conductor.chores.backlog_worker import BacklogWorker
 from moorage.conductor.chores.mirroring import Mirroring
-from moorage.conductor.engine.notices import Notices
+from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.runner import Runner
 from moorage.conductor.operations.register import KINDS
 from moorage.conductor.operations.tools import Tools
@@ -110,7 +110,7 @@ class ConductorService:
         self.runner = Runner(
             database,
             {kind.name: kind(tools) for kind in KINDS},
-            Notices(self._notifications),
+            OperationNotifications(self._notifications),
             threads=settings.threads,
             batch=settings.batch,
             lease_seconds=settings.lease_seconds,
@@ -124,7 +124,7 @@ class ConductorService:
             self._mirroring.wake,
             ListeningPeriod(settings.service_down_time),
         )
-        self._catching_up = CatchingUp(database, placement, bus.cast)
+        self._catching_up = BacklogWorker(database, placement, bus.cast)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
 

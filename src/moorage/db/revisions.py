@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.db.database import Database
 from moorage.db.probe import Probe
 from moorage.db.tables.revisions import revisions
+from moorage.db.upsert import upsert
 
 _NOW = "SELECT subject, revision FROM revisions"
 
@@ -30,10 +30,6 @@ class Revisions:
 
 def grow(connection: Connection, subject: str) -> None:
     """What is written in this transaction changes `subject`."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    first = dialect.insert(revisions).values(subject=subject, revision=1)
-    connection.execute(
-        first.on_conflict_do_update(
-            index_elements=[revisions.c.subject], set_={"revision": revisions.c.revision + 1}
-        )
-    )
+    grown = {"revision": revisions.c.revision + 1}
+    first = upsert(connection, revisions, ["subject"], computed=grown).values(subject=subject, revision=1)
+    connection.execute(first)

@@ -63,8 +63,8 @@ class MoveSource:
 
 
 @dataclass(slots=True)
-class Seat:
-    """One server of the batch, on its way to a host."""
+class HostSearch:
+    """The search for a host for one server of the batch."""
 
     server: Subject
     tried_nodes: frozenset[str] = frozenset()
@@ -87,7 +87,7 @@ class Seat:
     generation: int | None = None
     """Of what the server holds from before; None if it holds nothing."""
     disputed: bool = False
-    """Somebody else has claimed for this server, or may have."""
+    """Another conductor has claimed for this server, or may have."""
     host: HostState | None = None
     """Where it goes, once that is claimed."""
     attempts: list[Attempt] = field(default_factory=list)
@@ -101,7 +101,7 @@ class Seat:
         flavor: Mapping[str, Any],
         target: str | None,
         tried_nodes: frozenset[str] = frozenset(),
-    ) -> Seat:
+    ) -> HostSearch:
         """For the server as it shall be. Where it was asked to go when it was made counts no longer."""
         request = {**server.request, "host": target, "node": None, "forced": False}
         return cls(replace(server, flavor=flavor, request=request), tried_nodes, leaving)
@@ -154,34 +154,34 @@ class Decider:
         self._selector = Selector(settings)
         self._default_zone = default_zone
 
-    def decide(self, seats: Sequence[Seat]) -> SchedulingPass:
-        """Give each seat its choices, best first, or its refusal."""
+    def decide(self, searches: Sequence[HostSearch]) -> SchedulingPass:
+        """Give each search its choices, best first, or its refusal."""
         this = SchedulingPass(self._aggregates.facts())
-        self._ask(seats, this.facts)
-        undecided = [seat for seat in seats if seat.refusal is None]
+        self._ask(searches, this.facts)
+        undecided = [search for search in searches if search.refusal is None]
         while undecided:
             undecided = self._decide_all(undecided, this)
         return this
 
-    def none_left(self, seat: Seat, this: SchedulingPass) -> None:
-        """The seat stays empty: find out why."""
-        trace = seat.trace
+    def none_left(self, search: HostSearch, this: SchedulingPass) -> None:
+        """The search stays empty: find out why."""
+        trace = search.trace
         trace.chosen = None
-        query = tuple(pair for pair in seat.queries[0] if pair[0] != "limit")
+        query = tuple(pair for pair in search.queries[0] if pair[0] != "limit")
         if query not in this.emptiness:
             why = self._placement.why(query)
             this.emptiness[query] = None if why is None else Emptiness.of(why)
         trace.why = this.emptiness[query]
         if trace.why is not None:
             trace.narrowings = [self._counted(narrowing, this) for narrowing in trace.narrowings]
-        if seat.targeted:
-            trace.why = self._known_of_targets(seat, trace.why)
-        seat.refusal = NoHost(sentence(trace))
+        if search.targeted:
+            trace.why = self._known_of_targets(search, trace.why)
+        search.refusal = NoHost(sentence(trace))
 
-    def _known_of_targets(self, seat: Seat, why: Emptiness | None) -> Emptiness:
+    def _known_of_targets(self, search: HostSearch, why: Emptiness | None) -> Emptiness:
         """What we know ourselves of the nodes asked for, if that says it all or Placement can't tell."""
-        assert seat.request is not None
-        states = self._hosts.states(seat.request.only_nodes() or ()).values()
+        assert search.request is not None
+        states = self._hosts.states(search.request.only_nodes() or ()).values()
         if why is not None and any(state.up and not state.disabled for state in states):
             return why
         misses = [NearMiss(state.node, [_shortcoming(state)]) for state in states]
@@ -196,27 +196,27 @@ class Decider:
 
     # ------------------------------------------------------------ what is asked
 
-    def _ask(self, seats: Sequence[Seat], facts: AggregateFacts) -> None:
-        around = surroundings.look_up(self._database, [seat.server.request for seat in seats])
-        reach = port_needs.look_up(self._placement, [seat.server.request for seat in seats])
-        for seat in seats:
+    def _ask(self, searches: Sequence[HostSearch], facts: AggregateFacts) -> None:
+        around = surroundings.look_up(self._database, [search.server.request for search in searches])
+        reach = port_needs.look_up(self._placement, [search.server.request for search in searches])
+        for search in searches:
             try:
-                seat.request = reach.narrow(self._request(seat, around, facts), seat.server.request)
+                search.request = reach.narrow(self._request(search, around, facts), search.server.request)
             except SchedulingError as error:
-                seat.refusal = NoHost(str(error), hopeless=True)
+                search.refusal = NoHost(str(error), hopeless=True)
         counts: dict[Query, int] = {}
-        for seat in seats:
-            if seat.request is not None:
-                question = _question(seat.request)
+        for search in searches:
+            if search.request is not None:
+                question = _question(search.request)
                 counts[question] = counts.get(question, 0) + 1
-        for seat in seats:
-            if seat.request is not None:
-                limit = self._settings.max_candidates + counts[_question(seat.request)]
-                seat.queries = tuple(map(tuple, seat.request.queries(limit)))
-                seat.looked_further = False
+        for search in searches:
+            if search.request is not None:
+                limit = self._settings.max_candidates + counts[_question(search.request)]
+                search.queries = tuple(map(tuple, search.request.queries(limit)))
+                search.looked_further = False
 
-    def _request(self, seat: Seat, around: Surroundings, facts: AggregateFacts) -> Request:
-        server = seat.server
+    def _request(self, search: HostSearch, around: Surroundings, facts: AggregateFacts) -> Request:
+        server = search.server
         asked = server.request
         properties = (asked.get("image") or {}).get("properties") or {}
         request = from_flavor(
@@ -226,13 +226,13 @@ class Decider:
             project_id=server.project_id,
             zone=None if asked.get("forced") else server.requested_zone,
             host=asked.get("host"),
-            server_group=_group(seat, around),
-            tried_nodes=seat.tried_nodes,
+            server_group=_group(search, around),
+            tried_nodes=search.tried_nodes,
         )
-        if seat.full_cells or seat.failed_hosts:
-            request = replace(request, full_cells=seat.full_cells, failed_hosts=seat.failed_hosts)
-        if seat.leaving is not None:
-            request = replace(request, leaves=seat.leaving.host, cell=seat.leaving.cell)
+        if search.full_cells or search.failed_hosts:
+            request = replace(request, full_cells=search.full_cells, failed_hosts=search.failed_hosts)
+        if search.leaving is not None:
+            request = replace(request, leaves=search.leaving.host, cell=search.leaving.cell)
         request = hints.with_neighbours(request, asked.get("scheduler_hints") or {}, around.node_of)
         host, node = target = surroundings.target_of(asked)
         return prefilters.narrow(
@@ -248,23 +248,25 @@ class Decider:
 
     # ------------------------------------------------------------ what is decided
 
-    def _decide_all(self, seats: Sequence[Seat], this: SchedulingPass) -> list[Seat]:
+    def _decide_all(self, searches: Sequence[HostSearch], this: SchedulingPass) -> list[HostSearch]:
         """Decide for these; answers those whose candidates were all unfit, to be asked for more of them."""
         board = this.board
-        answers = {query: self._candidates(query) for query in _queries(seats)}
+        answers = {query: self._candidates(query) for query in _queries(searches)}
         found = {query: answer for query, answer in answers.items() if isinstance(answer, Candidates)}
         roots = {root for candidates in found.values() for root in offers.roots(candidates)}
         board.learn(self._hosts.states(roots - board.hosts.keys(), this.facts))
         by_query = {query: offers.offers(candidates, board.hosts) for query, candidates in found.items()}
         cut_off = []
-        for seat in seats:
-            refusals = [answers[query] for query in seat.queries]
+        for search in searches:
+            refusals = [answers[query] for query in search.queries]
             refusal = next((each for each in refusals if isinstance(each, PlacementRefusedError)), None)
             if refusal is not None:
-                seat.refusal = NoHost(f"Placement refuses what it asks for: {refusal.detail}", hopeless=True)
-            elif not self._decide_one(seat, _together([by_query[query] for query in seat.queries]), this):
-                seat.queries = tuple(map(_wider, seat.queries))
-                cut_off.append(seat)
+                search.refusal = NoHost(
+                    f"Placement refuses what it asks for: {refusal.detail}", hopeless=True
+                )
+            elif not self._decide_one(search, _together([by_query[query] for query in search.queries]), this):
+                search.queries = tuple(map(_wider, search.queries))
+                cut_off.append(search)
         return cut_off
 
     def _candidates(self, query: Query) -> Candidates | PlacementRefusedError:
@@ -274,25 +276,25 @@ class Decider:
         except PlacementRefusedError as error:
             return error
 
-    def _decide_one(self, seat: Seat, found: Offers, this: SchedulingPass) -> bool:
+    def _decide_one(self, search: HostSearch, found: Offers, this: SchedulingPass) -> bool:
         """False if a wider question may find a host where this one did not."""
-        assert seat.request is not None
-        seat.decision = self._selector.select(seat.request, found, this.board, seat.query)
-        seat.decision.trace.attempts = seat.attempts
-        if not seat.targeted and (seat.decision.cut_off or _looks_further(seat, seat.decision)):
+        assert search.request is not None
+        search.decision = self._selector.select(search.request, found, this.board, search.query)
+        search.decision.trace.attempts = search.attempts
+        if not search.targeted and (search.decision.cut_off or _looks_further(search, search.decision)):
             return False
-        seat.choices = list(seat.decision.choices)
-        if seat.choices:
-            this.board.take(seat.request, seat.choices[0].place.node_uuid, seat.choices[0].allocations)
+        search.choices = list(search.decision.choices)
+        if search.choices:
+            this.board.take(search.request, search.choices[0].place.node_uuid, search.choices[0].allocations)
         else:
-            self.none_left(seat, this)
+            self.none_left(search, this)
         return True
 
 
-def _looks_further(seat: Seat, decision: Decision) -> bool:
+def _looks_further(search: HostSearch, decision: Decision) -> bool:
     """Whether to look past a host that failed the server; one with very many nodes is not gone through."""
-    further = not seat.looked_further and decision.settles_for(seat.failed_hosts)
-    seat.looked_further |= further
+    further = not search.looked_further and decision.settles_for(search.failed_hosts)
+    search.looked_further |= further
     return further
 
 
@@ -304,8 +306,8 @@ def _shortcoming(state: HostState) -> str:
     return "it is too full, or lacks something that the server asks for"
 
 
-def _queries(seats: Sequence[Seat]) -> list[Query]:
-    return list(dict.fromkeys(query for seat in seats for query in seat.queries))
+def _queries(searches: Sequence[HostSearch]) -> list[Query]:
+    return list(dict.fromkeys(query for search in searches for query in search.queries))
 
 
 def _question(request: Request) -> Query:
@@ -321,13 +323,13 @@ def _together(found: Sequence[Offers]) -> Offers:
     return Offers(sum(each.candidates for each in found), by_node)
 
 
-def _group(seat: Seat, around: Surroundings) -> ServerGroupState | None:
+def _group(search: HostSearch, around: Surroundings) -> ServerGroupState | None:
     """A member that moves is no reason for itself to stay, or to stay away."""
-    group = around.groups.get(seat.server.request.get("group") or "")
-    if group is None or seat.leaving is None:
+    group = around.groups.get(search.server.request.get("group") or "")
+    if group is None or search.leaving is None:
         return group
     members = dict(group.members)
-    members[seat.leaving.node_uuid] = max(0, members.get(seat.leaving.node_uuid, 0) - 1)
+    members[search.leaving.node_uuid] = max(0, members.get(search.leaving.node_uuid, 0) - 1)
     return replace(group, members=members)
 
 

@@ -130,7 +130,7 @@ class Driver(Protocol):
     def progress(self) -> dict[str, int]:
         """How far calls have come that may be at work for long, in percent, by server."""
 
-    def give_way(self, server_uuid: str) -> None:
+    def interrupt(self, server_uuid: str) -> None:
         """The server is about to be destroyed: calls that are at work on it change nothing any more."""
 
     def close(self) -> None:

@@ -52,13 +52,13 @@ class SharedNodes(Protocol):
     def share(self, host: str, members: Sequence[str]) -> set[str]:
         """Those of the eligible nodes that this host should own among these."""
 
-    def fate(self, node_uuid: str) -> SharedNode | None:
+    def look_up_missing(self, node_uuid: str) -> SharedNode | None:
         """What became of a node that is not eligible any more; None only if it is certain that it is gone."""
 
     def keep(self, node_uuids: Collection[str]) -> None:
         """These are this host's from now on, and no others."""
 
-    def trust(self, until: float) -> None:
+    def extend_lease(self, until: float) -> None:
         """That they are this host's may be relied on until then, by `uptime`; after that, nothing is changed
         until it is said anew."""
 

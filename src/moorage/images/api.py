@@ -12,7 +12,7 @@ from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
 from moorage.http.route import Endpoint, Route
 from moorage.http.version import VersionRange
-from moorage.images.catalogue import Catalogue, Record
+from moorage.images.catalogue import Catalogue, ImageRecord
 
 VERSIONS = VersionRange("image", (2, 0), (2, 0))
 """This API has no microversions; its version documents count on their own."""
@@ -109,7 +109,7 @@ def _order(query: Query) -> list[tuple[str, bool]]:
     return order
 
 
-def _matches(record: Record, query: Query) -> bool:
+def _matches(record: ImageRecord, query: Query) -> bool:
     image = _body(record)
     visibility = query.get("visibility")
     if visibility is not None and visibility not in ("public", "all"):
@@ -162,7 +162,7 @@ def _schema(document: dict[str, Any]) -> Callable[[Catalogue, Call], Reply]:
     return show_schema
 
 
-def _body(record: Record) -> dict[str, Any]:
+def _body(record: ImageRecord) -> dict[str, Any]:
     created = record.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "min_ram": 0,

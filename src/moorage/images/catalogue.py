@@ -9,11 +9,11 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.db.database import Database
 from moorage.db.tables.compute import images
+from moorage.db.upsert import insert_if_absent
 from moorage.images.contract import Image, ImageNotFoundError
 
 _NAMESPACE = uuid.UUID("5a1d7c0e-6f4b-4c55-9d1e-0b6a3a1f6c11")
@@ -48,7 +48,7 @@ _OF_FORMAT = ("disk_format", "container_format")
 
 
 @dataclass(frozen=True)
-class Record:
+class ImageRecord:
     """An image as the Image API tells about it; `properties` has what Glance keeps in columns, too."""
 
     uuid: str
@@ -86,18 +86,18 @@ class Catalogue:
             image = self._found[image_id] = self.record(image_id).as_image()
         return image
 
-    def record(self, image_id: str) -> Record:
+    def record(self, image_id: str) -> ImageRecord:
         with self._database.read() as connection:
             row = connection.execute(_FIND, {"uuid": image_id}).one_or_none()
         if row is None:
             raise ImageNotFoundError(f"Image {image_id} could not be found.")
-        return Record(*row)
+        return ImageRecord(*row)
 
-    def records(self) -> list[Record]:
+    def records(self) -> list[ImageRecord]:
         """All of them, the newest first: a catalogue is short."""
         query = sa.select(images).order_by(images.c.created_at.desc(), images.c.uuid)
         with self._database.read() as connection:
-            return [Record(*row) for row in connection.execute(query)]
+            return [ImageRecord(*row) for row in connection.execute(query)]
 
     def seed(self, seeds: Mapping[str, Mapping[str, Any]] = SEEDS) -> list[str]:
         """Put these in, each under a UUID made from its name; those that are there stay as they are.
@@ -115,9 +115,8 @@ _FIND = sa.select(images).where(images.c.uuid == sa.bindparam("uuid"))
 
 
 def _insert(connection: Connection, rows: Sequence[dict[str, Any]]) -> list[str]:
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     new: list[str] = []
     for row in rows:
-        statement = dialect.insert(images).values(**row).on_conflict_do_nothing()
+        statement = insert_if_absent(connection, images).values(**row)
         new += connection.execute(statement.returning(images.c.name)).scalars()
     return new

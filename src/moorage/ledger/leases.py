@@ -34,7 +34,7 @@ class Lease:
     renewals: int = 0
 
     def holds(self) -> bool:
-        """False after a stall: somebody else may be at the work by now."""
+        """False after a stall: another conductor may hold the lease by now."""
         return utcnow() < self.until
 
 

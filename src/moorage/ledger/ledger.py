@@ -1,7 +1,7 @@
 """The ledger: durable operations, which conductors lease, advance and finish.
 
 An operation is one piece of work on one server. Whoever leases it may advance it until the lease ends; every
-write is fenced by the lease, so a conductor that was thought dead can't undo what its successor did.
+write is fenced by the lease, so a conductor whose lease has ended can't undo what its successor did.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from moorage.db.tables.compute import operations, servers
 
 FIRST_STEP = "begin"
 GIVE_BACK = "give_back"
-"""The kind of operation that lets go of what came too late."""
+"""The kind of operation that releases what a conductor got after its lease had ended."""
 _DELETING = "deleting"
 
 
@@ -168,7 +168,7 @@ _LEASE = (
 )
 
 
-class Due:
+class DueCheck:
     """Whether anything is due that nobody is at: a question that is asked often, and so has to be cheap."""
 
     _ANY = (
@@ -268,7 +268,7 @@ _SAVE = (
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far an operation is; without a lease it is let go of until `due_at`."""
+    """How far an operation is; without a lease it is free until `due_at`."""
 
     operation: Operation
     due_at: datetime
@@ -340,7 +340,7 @@ def finish(connection: Connection, endings: Sequence[Completion]) -> None:
 def forget_leases(connection: Connection) -> None:
     """For a process that has the ledger to itself and has just started: whoever held a lease is dead.
 
-    The name stays, so that whoever goes on knows that somebody was at it. What was asked of agents in the
+    The name stays, so that whoever goes on knows that it was begun. What was asked of agents in the
     same process may have died with it, so whatever is under way is looked at at once.
     """
     connection.execute(
@@ -351,7 +351,7 @@ def forget_leases(connection: Connection) -> None:
 
 
 def give_back_lost(connection: Connection, owner: str, ids: Sequence[int]) -> None:
-    """These were taken from this conductor, or ended, and nothing of them is under way any more.
+    """Our leases of these have ended, or the operations have, and nothing of them is under way here any more.
 
     If a server is nowhere or gone, what was done for it since then has to be given back. A delete that
     waits for our lease does that itself; all else that goes on with a server has seen what it holds.

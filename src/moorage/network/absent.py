@@ -28,7 +28,7 @@ class AbsentNetwork:
 
     def agree(
         self,
-        asker: Requester,
+        requester: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,
@@ -50,7 +50,7 @@ class AbsentNetwork:
         return ports
 
     def release(self, holdings: Sequence[ServerPorts]) -> None:
-        """An agent that failed has let go of its ports; what one could not is let go of with the server."""
+        """An agent that failed has released its ports; what it could not release goes with the server."""
 
     def drop(self, holding: ServerPorts, port_id: str) -> None:
         raise _refusal()

@@ -203,7 +203,7 @@ class Network(Protocol):
 
     def agree(
         self,
-        asker: Requester,
+        requester: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,
@@ -233,7 +233,7 @@ class Network(Protocol):
     def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
         """Undo phase 2 at this host, or at the node, if a driver bound them there: another one will be tried.
 
-        What is bound elsewhere by now stays so: whoever asks may be late.
+        What is bound elsewhere by now stays so: the lease of whoever asks may have ended.
         """
 
     def release(self, holdings: Sequence[ServerPorts]) -> None:

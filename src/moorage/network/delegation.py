@@ -12,7 +12,7 @@ from moorage.network.contract import Binding, PortRequest, ServerPorts
 DELEGATED = "delegated_ports"
 """In the payload of a `spawn`."""
 HOLDING = "holding"
-"""In the payload of a task that lets go of all that a server has of the network."""
+"""In the payload of a task that releases all that a server has of the network."""
 MADE = "ports"
 """In the facts of a result: the ports as the agent got them."""
 
@@ -39,7 +39,7 @@ def delegated_in(payload: Mapping[str, Any]) -> Delegated | None:
     return None if found is None else msgspec.convert(found, Delegated)
 
 
-def holding_in(payload: Mapping[str, Any]) -> ServerPorts | None:
-    """What a task wants to be let go of, if anything."""
+def server_ports_in(payload: Mapping[str, Any]) -> ServerPorts | None:
+    """What a task wants to be released, if anything."""
     found = payload.get(HOLDING)
     return None if found is None else msgspec.convert(found, ServerPorts)

@@ -58,13 +58,13 @@ class NeutronNetwork:
 
     def agree(
         self,
-        asker: Requester,
+        requester: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,
         have: Sequence[PortRecord] = (),
     ) -> AgreedNetworks:
-        agreement = Agreement(self._link.as_user(asker.token), asker.project_id)
+        agreement = Agreement(self._link.as_user(requester.token), requester.project_id)
         try:
             return agreement.reach(networks, security_groups, count)
         except NeutronFault as fault:
@@ -302,16 +302,16 @@ class NeutronNetwork:
     def release(self, holdings: Sequence[ServerPorts]) -> None:
         found = self._known_ports_of(holdings)
         for outcome in self._each(
-            holdings, lambda holding: self._let_go(holding, found[holding.server_uuid])
+            holdings, lambda holding: self._release_ports(holding, found[holding.server_uuid])
         ):
             if isinstance(outcome, NetworkError):
                 raise outcome
 
     def drop(self, holding: ServerPorts, port_id: str) -> None:
         found = self._ports_of([holding.server_uuid])[holding.server_uuid]
-        self._let_go(holding, [port for port in found if port["id"] == port_id])
+        self._release_ports(holding, [port for port in found if port["id"] == port_id])
 
-    def _let_go(self, holding: ServerPorts, ports: Sequence[Json]) -> list[PortRecord]:
+    def _release_ports(self, holding: ServerPorts, ports: Sequence[Json]) -> list[PortRecord]:
         records = {record.id: record for record in holding.ports}
         for port in ports:
             try:

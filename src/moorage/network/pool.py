@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 from oslo_config import cfg
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.core.config import ConfigError
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses
+from moorage.db.upsert import insert_if_absent
 from moorage.network.contract import (
     AgreedNetworks,
     Binding,
@@ -93,7 +93,6 @@ class Pool:
         self, connection: Connection, servers: Sequence[str], offsets: Sequence[int]
     ) -> dict[str, str]:
         """Write down what nobody else has written down; answers with what is written for these servers."""
-        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
         rows = [
             {
                 "address": self.range.address(offset),
@@ -104,7 +103,7 @@ class Pool:
             }
             for server, offset in zip(servers, sorted(offsets), strict=False)
         ]
-        connection.execute(insert(addresses).on_conflict_do_nothing(), rows)
+        connection.execute(insert_if_absent(connection, addresses), rows)
         query = sa.select(addresses.c.server_uuid, addresses.c.address).where(
             among(connection, addresses.c.server_uuid, servers)
         )
@@ -136,7 +135,7 @@ class PoolNetwork:
 
     def agree(
         self,
-        asker: Requester,
+        requester: Requester,
         networks: Networks,
         security_groups: Sequence[str],
         count: int,

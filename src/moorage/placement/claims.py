@@ -15,7 +15,6 @@ from enum import Enum
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection, Row
 
 from moorage.core.clock import utcnow
@@ -24,6 +23,7 @@ from moorage.db.among import among, one_of
 from moorage.db.database import Database
 from moorage.db.desk import Desk
 from moorage.db.tables.placement import allocations, consumer_types, consumers, inventories, providers
+from moorage.db.upsert import insert_if_absent
 from moorage.placement import feed
 from moorage.placement.errors import (
     CapacityExceeded,
@@ -217,9 +217,8 @@ def _type_ids(connection: Connection, claims: Sequence[Claim], known: dict[str, 
     found = dict(connection.execute(query).all())
     known |= found  # these are committed; one that we make below may yet be rolled back
     if wanted - found.keys():
-        insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
         new = [{"name": name} for name in sorted(wanted - found.keys())]
-        connection.execute(insert(consumer_types).on_conflict_do_nothing(index_elements=["name"]), new)
+        connection.execute(insert_if_absent(connection, consumer_types, key=["name"]), new)
         found = dict(connection.execute(query).all())
     return found
 

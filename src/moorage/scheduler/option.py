@@ -9,7 +9,7 @@ from moorage.scheduler.hosts import HostState
 from moorage.scheduler.offers import Offer
 
 
-class Option(NamedTuple):
+class HostOption(NamedTuple):
     host: HostState
     offer: Offer
     way: AllocationRequest

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.scheduler.board import Board
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.filters.contract import Filter, Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.offers import Offers
-from moorage.scheduler.option import Option
-from moorage.scheduler.request import Request
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.trace import Exclusion, PassedOver, Place
 from moorage.scheduler.weighers.contract import Weigher, shares
 
@@ -37,41 +37,29 @@ class Objection(NamedTuple):
 
 
 class Rank(NamedTuple):
-    option: Option
+    option: HostOption
     weight: float
     shares: dict[str, float]
 
 
-def kind_of(request: Request) -> Hashable | None:
+def kind_of(request: Criteria) -> Hashable | None:
     """Requests of one kind rank hosts alike in the same answer; None for one that is like no other.
 
     A server group makes one: each member that is placed changes what all hosts are to the next.
     """
-    if request.server_group is not None:
-        return None
-    return (
-        request.host,
-        request.leaves,
-        request.cell,
-        request.same_nodes,
-        request.different_nodes,
-        request.tried_nodes,
-        request.failed_hosts,
-        request.full_cells,
-        request.image,
-    )
+    return None if request.server_group is not None else request.values()
 
 
 class Ranking:
     def __init__(
         self,
-        request: Request,
+        request: Criteria,
         offers: Offers,
         board: Board,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
     ) -> None:
-        self._request = request
+        self._request = request = request.criteria()
         self._answer = offers  # stays alive, since the board knows rankings by the identity of their answer
         self._offers = list(offers.by_node.values())
         self._board = board
@@ -79,7 +67,7 @@ class Ranking:
         self._weighers = [weigher for weigher in weighers if weigher.applies(request)]
         count = len(self._offers)
         self._index = {offer.node_uuid: number for number, offer in enumerate(self._offers)}
-        self._options: list[Option | None] = [None] * count
+        self._options: list[HostOption | None] = [None] * count
         self._objections: list[Objection | None] = [None] * count
         self._excluded: list[Exclusion] | None = None
         self._raw = np.zeros((len(self._weighers), count))
@@ -140,7 +128,7 @@ class Ranking:
 
     def _judge(self, number: int) -> None:
         found = self._option(number)
-        if isinstance(found, Option):
+        if isinstance(found, HostOption):
             self._options[number], objection = found, None
             for row, weigher in enumerate(self._weighers):
                 self._raw[row, number] = weigher.weigh(found, self._request)
@@ -151,7 +139,7 @@ class Ranking:
             self._objections[number] = objection
             self._excluded = None
 
-    def _option(self, number: int) -> Option | Objection:
+    def _option(self, number: int) -> HostOption | Objection:
         offer = self._offers[number]
         host = self._board.hosts.get(offer.node_uuid)
         if host is None:
@@ -163,14 +151,14 @@ class Ranking:
         way = self._board.first_fit(host, offer)
         if way is None:
             return Objection("room", place_of(host), Reason(ReasonKind.ROOM_TAKEN, _classes(self._request)))
-        return Option(host, offer, way)
+        return HostOption(host, offer, way)
 
 
 def place_of(host: HostState) -> Place:
     return Place(host.host, host.node, host.node_uuid)
 
 
-def _classes(request: Request) -> str:
+def _classes(request: Criteria) -> str:
     return ", ".join(sorted({name for group in request.groups for name in group.resources}))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from moorage.scheduler.board import Board
 from moorage.scheduler.groups import Pair
 from moorage.scheduler.offers import Offers
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.ranking import Ranking, kind_of, place_of
 from moorage.scheduler.request import Request
 from moorage.scheduler.settings import SchedulerSettings
@@ -97,6 +97,6 @@ class Selector:
         return kept
 
 
-def _choice(option: Option) -> Choice:
+def _choice(option: HostOption) -> Choice:
     held = {uuid: entry["resources"] for uuid, entry in option.way.allocations.items()}
     return Choice(place_of(option.host), held, option.way.mappings)

@@ -11,7 +11,7 @@ import pytest
 from moorage.agent.journal import Journal
 from moorage.agent.service import SILENT, AgentService, AgentSettings
 from moorage.agent.tracker import DISABLED_TRAIT
-from moorage.bus.contract import SET_STATUS, Heartbeat, Result, Sighting, Task
+from moorage.bus.contract import SET_STATUS, Heartbeat, ObservedServer, Result, Task
 from moorage.bus.local import LocalBus
 from moorage.drivers.contract import NO_STATE, RUNNING, SHUT_DOWN, ServerSpec
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
@@ -57,7 +57,7 @@ class Cloud:
 
     def said(self, server: str, power: int) -> bool:
         return any(
-            server in heartbeat.sightings and heartbeat.sightings[server].power == power
+            server in heartbeat.observed and heartbeat.observed[server].power == power
             for heartbeat in self.heartbeats
         )
 
@@ -95,7 +95,7 @@ def test_it_does_tasks_and_reports(cloud: Cloud) -> None:
 def test_power_states_are_told_when_they_change(cloud: Cloud) -> None:
     cloud.spawn(1)
     wait_until(lambda: cloud.said("server-1", RUNNING), "the news", 5)
-    assert all(not heartbeat.sightings for heartbeat in cloud.next_heartbeats(3)[1:])
+    assert all(not heartbeat.observed for heartbeat in cloud.next_heartbeats(3)[1:])
     cloud.driver.stop("server-1", "")  # behind the agent's back
     wait_until(lambda: cloud.said("server-1", SHUT_DOWN), "the news", 5)
     cloud.driver.destroy("server-1", "")
@@ -109,7 +109,7 @@ def test_after_a_restart_everything_is_told_again(cloud: Cloud) -> None:
     cloud.heartbeats.clear()
     cloud.start()
     wait_until(lambda: bool(cloud.heartbeats), "a heartbeat", 5)
-    assert cloud.heartbeats[0].sightings == {"server-1": Sighting(RUNNING, 1, 1)}
+    assert cloud.heartbeats[0].observed == {"server-1": ObservedServer(RUNNING, 1, 1)}
     assert len(cloud.heartbeats[0].nodes or []) == 2
 
 
@@ -123,9 +123,9 @@ def test_after_an_outage_of_the_bus_everything_is_told_again(cloud: Cloud) -> No
     cloud.heartbeats.clear()
     cloud.conductor.receive(cloud.results.extend, cloud.heartbeats.append)
     wait_until(lambda: bool(cloud.heartbeats), "a heartbeat", 5)
-    assert cloud.heartbeats[0].sightings == {"server-1": Sighting(RUNNING, 1, 1)}
+    assert cloud.heartbeats[0].observed == {"server-1": ObservedServer(RUNNING, 1, 1)}
     assert len(cloud.heartbeats[0].nodes or []) == 2
-    assert not cloud.next_heartbeats(3)[-1].sightings
+    assert not cloud.next_heartbeats(3)[-1].observed
 
 
 def test_a_disabled_host_stays_disabled_over_a_restart(cloud: Cloud, placement: Placement) -> None:

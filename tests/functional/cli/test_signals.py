@@ -283,7 +283,7 @@ def test_a_conductor_ends_while_its_database_is_stuck(tmp_path: Path, sqlite_url
         conductor(tmp_path, sqlite_url, broker=1, placement=1) as service,
         locked(Path(sqlite_url.removeprefix("sqlite:///"))),
     ):
-        time.sleep(2)  # for its sign of life to be due
+        time.sleep(2)  # for its heartbeat to be due
         ended(service)
 
 

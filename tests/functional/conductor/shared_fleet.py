@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import sqlalchemy as sa
 
-from moorage.agent.ownership import Ownership, Word
+from moorage.agent.ownership import Ownership, OwnershipUpdate
 from moorage.bus.contract import OWN, SET_PEERS, Heartbeat, Task
 from moorage.compute.hosts import registry
 from moorage.conductor.ownership import ownership
@@ -61,13 +61,13 @@ class View:
     def share(self, host: str, members: Sequence[str]) -> set[str]:
         return share(host, members, list(self._seen))
 
-    def fate(self, node_uuid: str) -> SharedNode | None:
+    def look_up_missing(self, node_uuid: str) -> SharedNode | None:
         return self._shared(node_uuid) if node_uuid in self._machines.group else None
 
     def keep(self, node_uuids: Collection[str]) -> None:
         self.kept = set(node_uuids)
 
-    def trust(self, until: float) -> None:
+    def extend_lease(self, until: float) -> None:
         """Nobody in here is ever stopped."""
 
     def held(self) -> set[Held]:
@@ -97,7 +97,7 @@ class Agent:
         if task.kind == SET_PEERS:
             self.ownership.meet(task.payload["peers"])
         elif task.kind == OWN:
-            word = msgspec.convert(task.payload, Word)
+            word = msgspec.convert(task.payload, OwnershipUpdate)
             self.inherited |= word.traits
             self.ownership.learn(word)
 
@@ -135,8 +135,8 @@ class SharedFleet:
         agent = self.agents[host]
         agent.ownership.about_to_beat()
         bid = agent.ownership.bid()
-        tally = agent.ownership.tally() if bid is None else None
-        said = Heartbeat(host, 3, facts=agent.ownership.facts(), bid=bid, tally=tally)
+        tally = agent.ownership.digest() if bid is None else None
+        said = Heartbeat(host, 3, facts=agent.ownership.facts(), bid=bid, digest=tally)
         if heard:
             self._record(said)
             agent.ownership.has_beaten()
@@ -211,14 +211,14 @@ class SharedFleet:
             )
             told = {said.host: ownership.peer_orders(connection, said, DOWN_AFTER)}
             if said.bid is not None:
-                settlement = ownership.settle(connection, said, said.bid, DOWN_AFTER)
+                settlement = ownership.decide(connection, said, said.bid, DOWN_AFTER)
                 order = ownership.order(settlement, said.bid, DOWN_AFTER.total_seconds())
                 told[said.host] += [order] if order is not None else []
                 for host, lost in settlement.revoked.items():
                     told.setdefault(host, []).append(ownership.revocation(lost))
-            elif said.tally is not None:
+            elif said.digest is not None:
                 lease = DOWN_AFTER.total_seconds()
-                told[said.host] += ownership.corrections(connection, said.host, said.tally, lease)
+                told[said.host] += ownership.corrections(connection, said.host, said.digest, lease)
             return told
 
         for host, tasks in self.database.transact(work).items():

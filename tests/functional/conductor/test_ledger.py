@@ -171,7 +171,7 @@ def test_a_finished_operation_is_never_due_again(database: Database) -> None:
 
 
 def test_what_is_due_is_what_can_be_leased(database: Database) -> None:
-    due = ledger.Due(database, ["build"])
+    due = ledger.DueCheck(database, ["build"])
     assert not due.any()
     operation_id = enqueue(database, make_server(database))
     assert due.any()

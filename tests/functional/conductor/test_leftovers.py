@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.bus.contract import SWEEP, Doubt, Heartbeat
+from moorage.bus.contract import SWEEP, Heartbeat, HeldMachine
 from moorage.conductor.chores import leftovers
 from moorage.core import uuids
 from moorage.core.clock import utcnow
@@ -52,7 +52,7 @@ class Books:
 
     def swept(self, *asked: str, host: str = "host-1") -> set[str]:
         """Those of the servers whose machine, which is `HERE`, is to be swept."""
-        heartbeat = Heartbeat(host, 1, doubts=[Doubt(uuid, HERE) for uuid in asked])
+        heartbeat = Heartbeat(host, 1, held_machines=[HeldMachine(uuid, HERE) for uuid in asked])
         with self.database.read() as connection:
             told = leftovers.orders(connection, heartbeat)
         assert [task.kind for task in told] in ([], [SWEEP])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.bus.contract import DISCARD, OWN, Bid, Doubt, NodeFacts, Sighting, Task
+from moorage.bus.contract import DISCARD, OWN, Bid, HeldMachine, NodeFacts, ObservedServer, Task
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
@@ -28,11 +28,11 @@ class Pools(Control):
     """Type and facts of each pool."""
 
     def say(
-        self, host: str, *, wants: bool = True, doubts: Sequence[Doubt] = (), **facts: Any
+        self, host: str, *, wants: bool = True, held_machines: Sequence[HeldMachine] = (), **facts: Any
     ) -> list[tuple[str, Task]]:
         uuid = pool.uuid_of(host)
         bid = Bid(wanted=[NodeFacts(uuid, host, *self.described)]) if wants else None
-        return self.beat(host, {"partition": TERMS, **facts}, bid=bid, doubts=list(doubts))
+        return self.beat(host, {"partition": TERMS, **facts}, bid=bid, held_machines=list(held_machines))
 
     def owner(self, host: str) -> str:
         query = sa.select(nodes.c.host).where(nodes.c.uuid == pool.uuid_of(host))
@@ -93,11 +93,11 @@ def test_a_pool_without_servers_stays(control: Pools) -> None:
 
 
 def test_a_pool_through_which_a_machine_is_held_for_nobody_goes_to_a_peer_that_asks(control: Pools) -> None:
-    uuid, doubt = pool.uuid_of("host"), Doubt(uuids.generate(), pool.uuid_of("host"))
-    control.say("peer", wants=False, doubts=[doubt])
+    uuid, held = pool.uuid_of("host"), HeldMachine(uuids.generate(), pool.uuid_of("host"))
+    control.say("peer", wants=False, held_machines=[held])
     assert control.owner("host") == "host", "it lives, and looks after it itself"
     control.die("host")
-    said = control.say("peer", wants=False, doubts=[doubt])
+    said = control.say("peer", wants=False, held_machines=[held])
     assert told(said, "peer")["granted"] == {uuid: 2}
     assert control.owner("host") == "peer"
 
@@ -137,13 +137,13 @@ def test_each_pool_goes_to_one_of_several_peers(control: Pools) -> None:
 def test_who_owns_a_machine_that_another_host_has_reserved_does_not_end_its_server(control: Pools) -> None:
     uuid = pool.uuid_of("host")
     server = control.server("host", uuid)
-    sightings = {server: Sighting(RUNNING)}
+    sightings = {server: ObservedServer(RUNNING)}
     scheduled = {"partition": {"key": "a", "shard": "", "peers": []}}
-    assert DISCARD not in kinds(control.beat("other", scheduled, sightings=sightings))
-    assert DISCARD in kinds(control.beat("peer", {"partition": TERMS}, sightings=sightings))
+    assert DISCARD not in kinds(control.beat("other", scheduled, observed=sightings))
+    assert DISCARD in kinds(control.beat("peer", {"partition": TERMS}, observed=sightings))
     gone = sa.update(servers).values(deleted_at=utcnow())
     control.database.transact(lambda connection: connection.execute(gone))
-    assert DISCARD in kinds(control.beat("other", scheduled, sightings=sightings))
+    assert DISCARD in kinds(control.beat("other", scheduled, observed=sightings))
 
 
 def kinds(said: list[tuple[str, Task]]) -> list[str]:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from moorage.bus.notifications import NoNotifications
 from moorage.conductor.engine import runner
 from moorage.conductor.engine.kind import Step
-from moorage.conductor.engine.notices import Notices
+from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.runner import Runner
 from moorage.conductor.engine.work import Work
 from moorage.db.database import Database
@@ -55,7 +55,7 @@ class Counting:
 
 
 def run(database: Database, kind: Counting) -> None:
-    Runner(database, {kind.name: kind}, Notices(NoNotifications())).run_once("me")
+    Runner(database, {kind.name: kind}, OperationNotifications(NoNotifications())).run_once("me")
 
 
 def rows(database: Database) -> dict[int, Any]:

@@ -73,7 +73,7 @@ def status(cloud: Yard, host: str, wanted: str) -> None:
 
 
 def test_a_host_just_enabled_takes_servers_at_once_and_one_just_disabled_none(yard: Make) -> None:
-    """Its agent hears of it much later, with its next sign of life."""
+    """Its agent hears of it much later, with its next heartbeat."""
     cloud = yard(hosts=1, **{"agent.heartbeat_interval": 15.0, "compute.service_down_time": 600})
     (node,) = cloud.get("/v2.1/os-hypervisors")["hypervisors"]
     status(cloud, "fake-1", "disabled")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import sqlalchemy as sa
 
-from moorage.bus.contract import DISCARD, OWN, SET_PEERS, Bid, NodeFacts, Sighting, Task
+from moorage.bus.contract import DISCARD, OWN, SET_PEERS, Bid, NodeFacts, ObservedServer, Task
 from moorage.core import uuids
 from moorage.db import engine, migrate
 from moorage.db.database import Database
@@ -48,7 +48,9 @@ def test_a_host_hears_that_it_lost_a_node_before_it_hears_of_a_stray(control: Co
     lost = [task for host, task in control.beat("a-2", bid=bid(node)) if host == "a-1"]
     assert [task.payload for task in lost] == [{"revoked": {node: 2}}]
     told = [
-        task for host, task in control.beat("a-1", sightings={server: Sighting(RUNNING)}) if host == "a-1"
+        task
+        for host, task in control.beat("a-1", observed={server: ObservedServer(RUNNING)})
+        if host == "a-1"
     ]
     order = [task.kind for task in told if task.kind in (OWN, DISCARD)]
     assert order == [OWN, DISCARD]

@@ -107,7 +107,7 @@ class Site:
         return self.admin.delete(f"/os-aggregates/{aggregate_id}")
 
     def follow_nodes(self) -> None:
-        Mirror(self.cloud.database, self.placement).follow_nodes()
+        Mirror(self.cloud.database, self.placement).drain()
 
     def sync(self, *, dry: bool = False) -> Findings:
         return Reconciliation(self.cloud.database, self.placement).run(dry=dry)

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from moorage.bus.contract import SAY_AGAIN, Task
 from moorage.compute.hosts.status_mirror import StatusMirror
-from moorage.conductor.chores.catching_up import CatchingUp
+from moorage.conductor.chores.backlog_worker import BacklogWorker
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.tables.backlog import placement_backlog
@@ -54,7 +54,7 @@ def catch_up(site: Site, placement: PlacementClient | None = None) -> list[tuple
         told.extend((host, task) for task in tasks)
 
     site.cloud.database.transact(be_due)
-    CatchingUp(site.cloud.database, placement or site.placement, tell).look()
+    BacklogWorker(site.cloud.database, placement or site.placement, tell).look()
     return told
 
 

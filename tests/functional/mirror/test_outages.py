@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from moorage.compute.aggregates.mirror import PROBLEMS
-from moorage.compute_api.hosts import aggregates as api
+from moorage.compute_api.hosts import background_mirror
 from tests.functional.mirror.site import Site, uuid_of
 from tests.support.faulty_proxy import CONFLICT, ERROR, GARBAGE, HUNG_UP, LOST_ANSWER, SLOW, Fault
 from tests.support.processes import wait_until
@@ -108,7 +108,7 @@ def test_an_aggregate_goes_whatever_placement_says(remote: Site, rack: int, faul
 def test_nobody_waits_for_a_placement_that_hangs(
     remote: Site, rack: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(api, "PATIENCE", 0.1)
+    monkeypatch.setattr(background_mirror, "PATIENCE", 0.1)
     remote.proxy.fail(SLOW)
     with caplog.at_level(logging.WARNING):
         assert remote.add_host(rack, "h").status == 200

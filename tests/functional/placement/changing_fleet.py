@@ -23,7 +23,7 @@ from moorage.placement.options import OPTIONS
 from moorage.placement.report import InventoryReport, ProviderReport
 from moorage.placement.search import parse
 from moorage.placement.search.candidates import find_candidates
-from moorage.placement.search.encode import Shape
+from moorage.placement.search.encode import AnswerShape
 from moorage.placement.search.providers import find_providers
 from moorage.placement.service import Picture, PlacementService, PlacementSettings
 from moorage.placement.store import aggregates, inventories, names, providers, reports, traits
@@ -260,7 +260,7 @@ def found(seen: Picture, query: str) -> Any:
         result = find_candidates(seen.fleet, request, SETTINGS.search)
     except UnknownNameError as error:
         return {"allocation_requests": [], "unknown": error.name}
-    body = json.loads(seen.encoder.encode(result, Shape.at(LATEST[1])))
+    body = json.loads(seen.encoder.encode(result, AnswerShape.at(LATEST[1])))
     for offer in body["allocation_requests"]:
         offer["mappings"] = {suffix: sorted(held) for suffix, held in offer["mappings"].items()}
     body["allocation_requests"].sort(key=lambda offer: json.dumps(offer, sort_keys=True))

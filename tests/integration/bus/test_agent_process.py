@@ -75,7 +75,7 @@ class Rig:
         return {result.server_uuid for result in self.results if result.ok}
 
     def seen(self) -> set[str]:
-        return {uuid for beat in self.heartbeats for uuid in beat.sightings}
+        return {uuid for beat in self.heartbeats for uuid in beat.observed}
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_without_a_broker_it_waits_and_can_be_ended(tmp_path: Path) -> None:
     with path.open("wb") as log:
         command = [str(moorage.PROGRAMS / "moorage-agent"), "--config-file", str(config)]
         process = subprocess.Popen(command, stdout=log, stderr=log)
-    wait_until(lambda: "no sign of life could be sent" in path.read_text(), "the agent", 40)
+    wait_until(lambda: "no heartbeat could be sent" in path.read_text(), "the agent", 40)
     assert process.poll() is None
     process.terminate()
     assert process.wait(30) == 0

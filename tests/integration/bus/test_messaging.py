@@ -9,7 +9,7 @@ import pytest
 from kombu.connection import Connection
 from oslo_config import cfg
 
-from moorage.bus.contract import BusError, Heartbeat, NodeFacts, Result, Sighting, Task
+from moorage.bus.contract import BusError, Heartbeat, NodeFacts, ObservedServer, Result, Task
 from moorage.bus.messaging import LISTEN_FAILURES, MessagingAgentSide, MessagingConductorSide
 from moorage.bus.oslo import set_defaults
 from tests.support.processes import wait_until
@@ -37,7 +37,7 @@ def test_both_ways(conf: cfg.ConfigOpts) -> None:
     conductor.cast("host-1", [task(1), task(2)])
     agent.report([result(1)])
     heartbeat = Heartbeat(
-        "host-1", 1, {"cell": "x"}, [NodeFacts("u", "n", "fake")], {"server-1": Sighting(4, 7)}
+        "host-1", 1, {"cell": "x"}, [NodeFacts("u", "n", "fake")], {"server-1": ObservedServer(4, 7)}
     )
     agent.beat(heartbeat)
     wait_until(lambda: bool(len(tasks) == 2 and results and heartbeats), "the messages", 10)

@@ -223,12 +223,12 @@ def test_only_a_node_that_ironic_does_not_have_is_gone(metal: Nodes, driver: Iro
     metal.ask("PATCH", f"nodes/{node}", [{"op": "remove", "path": "/resource_class"}])
     driver.look()
     assert node not in driver.eligible()
-    found = driver.fate(node)
+    found = driver.look_up_missing(node)
     assert found is not None
     assert found.free
     metal.provision(node, "manage", "manageable")
     metal.ask("DELETE", f"nodes/{node}")
-    assert driver.fate(node) is None
+    assert driver.look_up_missing(node) is None
 
 
 @pytest.mark.parametrize("fault", [LOCKED, LOST], ids=["locked", "lost"])

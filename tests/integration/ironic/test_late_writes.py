@@ -301,7 +301,7 @@ def test_who_does_not_know_any_more_what_it_owns_changes_nothing(
     server, other = spec(metal, mode, node, "here"), spec(metal, mode, node, "not here")
     driver.spawn(server)
     changes = sum(method != "GET" for method, _ in proxy.requests)
-    driver.trust(0.0)
+    driver.extend_lease(0.0)
     for call in (
         lambda: driver.spawn(other),
         lambda: driver.rebuild(rebuilt(server, "here", "2")),
@@ -311,6 +311,6 @@ def test_who_does_not_know_any_more_what_it_owns_changes_nothing(
         with pytest.raises(NotOursError):
             call()
     assert sum(method != "GET" for method, _ in proxy.requests) == changes
-    driver.trust(math.inf)
+    driver.extend_lease(math.inf)
     driver.destroy(server.uuid, server.node_uuid)
     wait_until_free(metal, node)

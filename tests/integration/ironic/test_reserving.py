@@ -268,7 +268,7 @@ def test_a_host_does_not_change_its_way_while_it_has_servers(metal: Nodes, place
     wait_until_clean(metal)
     reserving = selection.driver(configuration("reservation"), "host", asked, placement)
     assert isinstance(reserving, ReservingDriver)
-    assert reserving.fate(node.uuid) is None, "what was a node is none any more"
+    assert reserving.look_up_missing(node.uuid) is None, "what was a node is none any more"
     reserving.keep({pool.uuid_of("host")})
     other = spec(metal, "host")
     reserving.spawn(other)

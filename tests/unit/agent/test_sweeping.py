@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from moorage.agent.sweeping import Sweeping
-from moorage.bus.contract import Doubt
+from moorage.bus.contract import HeldMachine
 from moorage.drivers.contract import DriverError
 from moorage.drivers.shared_nodes import Held, SharedNodes
 
@@ -39,10 +39,10 @@ class Yard:
     def asked(self, after: float) -> set[str]:
         self.now += after
         self.sweeping.look()
-        return {doubt.server_uuid for doubt in self.sweeping.doubts()}
+        return {doubt.server_uuid for doubt in self.sweeping.held_machines()}
 
     def told(self, *held: Held) -> None:
-        for one in self.sweeping.take([Doubt(*each) for each in held]):
+        for one in self.sweeping.take([HeldMachine(*each) for each in held]):
             self.sweeping.sweep(one)
 
 

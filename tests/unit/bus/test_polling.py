@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.bus.polling import wait_in_peace
+from moorage.bus.polling import block_on_first_message
 
 
 class Listener:
@@ -40,7 +40,7 @@ class Server:
 
 
 def patient(listener: Listener) -> Any:
-    return wait_in_peace(Server(listener))._create_listener()._poll_style_listener
+    return block_on_first_message(Server(listener))._create_listener()._poll_style_listener
 
 
 def test_an_idle_queue_is_looked_at_once_a_second() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.search.candidates import find_candidates
-from moorage.placement.search.encode import CandidateEncoder, Shape
+from moorage.placement.search.encode import AnswerShape, CandidateEncoder
 from moorage.placement.search.request import RequestGroup, SearchRequest
 from tests.unit.placement.fleets import CLASS_IDS, CLASSES, TRAITS, fleet_of, inventory, provider, uuid
 
@@ -29,7 +29,7 @@ def fleet() -> Fleet:
 def body(fleet: Fleet, minor: int, encoder: CandidateEncoder | None = None) -> Any:
     result = find_candidates(fleet, REQUEST)
     encoder = encoder or CandidateEncoder(fleet)
-    return msgspec.json.decode(encoder.encode(result, Shape.at(minor), {"VCPU", "SRIOV_NET_VF"}))
+    return msgspec.json.decode(encoder.encode(result, AnswerShape.at(minor), {"VCPU", "SRIOV_NET_VF"}))
 
 
 def test_the_newest_shape_has_everything(fleet: Fleet) -> None:

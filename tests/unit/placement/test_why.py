@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from moorage.placement.fleet.record import ProviderRecord
 from moorage.placement.search.checks import ConditionKind
 from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest
-from moorage.placement.search.why import Condition, Count, Explanation, explain
+from moorage.placement.search.why import Condition, Explanation, ProviderCount, explain
 from tests.support.examples import examples
 from tests.unit.placement.fleets import AGGREGATES, fleet_of, fleets, inventory, provider, uuid
 from tests.unit.placement.oracle import Oracle
@@ -32,7 +32,7 @@ def test_each_condition_is_counted_alone_and_in_order() -> None:
         ]
     )
     told = explain(fleet, SearchRequest((RequestGroup(resources={"VCPU": 8}, required_traits=RED),)))
-    assert told.total == Count(trees=4, providers=4)
+    assert told.total == ProviderCount(trees=4, providers=4)
     counted = [(one.kind, one.excludes_alone.trees, one.left.trees) for one in told.conditions]
     assert counted == [
         (ConditionKind.INVENTORY, 1, 3),
@@ -89,15 +89,15 @@ def test_aggregates_and_trees_are_conditions_too() -> None:
     fleet = fleet_of([provider(1, {"VCPU": 8}, aggregates=AGGREGATES[:1]), provider(2, {"VCPU": 8})])
     group = RequestGroup(resources={"VCPU": 1}, member_of=(frozenset(AGGREGATES[:1]),), in_tree=uuid(2))
     told = explain(fleet, SearchRequest((group,)))
-    assert condition(told, ConditionKind.MEMBER_OF).excludes_alone == Count(trees=1, providers=1)
-    assert condition(told, ConditionKind.IN_TREE).left == Count(trees=1, providers=1)
+    assert condition(told, ConditionKind.MEMBER_OF).excludes_alone == ProviderCount(trees=1, providers=1)
+    assert condition(told, ConditionKind.IN_TREE).left == ProviderCount(trees=1, providers=1)
 
 
 def test_a_tree_that_is_not_there_leaves_nothing() -> None:
     fleet = fleet_of([provider(1, {"VCPU": 8}, ["CUSTOM_RED"])])
     bare = RequestGroup("_A", required_traits=RED, in_tree=uuid(99))
     told = explain(fleet, SearchRequest((RequestGroup(resources={"VCPU": 1}), bare)))
-    assert condition(told, ConditionKind.IN_TREE).excludes_alone == Count(trees=1, providers=1)
+    assert condition(told, ConditionKind.IN_TREE).excludes_alone == ProviderCount(trees=1, providers=1)
     assert told.trees_left == 0
 
 

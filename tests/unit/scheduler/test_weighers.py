@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.scheduler.offers import Offer
-from moorage.scheduler.option import Option
+from moorage.scheduler.option import HostOption
 from moorage.scheduler.request import Request
 from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
@@ -27,13 +27,13 @@ from moorage.scheduler.weighers.soft_anti_affinity import SoftAntiAffinityWeighe
 from tests.unit.scheduler.clouds import Node, candidates, host, request, uuid
 
 
-def option(number: int, state: dict[str, Any] | None = None, **free: int) -> Option:
+def option(number: int, state: dict[str, Any] | None = None, **free: int) -> HostOption:
     node = Node(host(number, **(state or {})))
     way = candidates([node]).allocation_requests[0]
-    return Option(node.state, Offer(node.state.node_uuid, [way], dict(free)), way)
+    return HostOption(node.state, Offer(node.state.node_uuid, [way], dict(free)), way)
 
 
-def given_by(weigher: Weigher, options: list[Option], asked: Request | None = None) -> list[float]:
+def given_by(weigher: Weigher, options: list[HostOption], asked: Request | None = None) -> list[float]:
     raw = [weigher.weigh(option, asked or request()) for option in options]
     return [float(share) for share in shares(weigher, np.array(raw, float))]
 

@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.compute.aggregates import outbox
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.compute.hosts import services
 from moorage.core import uuids
@@ -142,6 +143,7 @@ def delete(connection: Connection, aggregate_id: int) -> Aggregate:
         )
     connection.execute(sa.delete(aggregates).where(aggregates.c.id == aggregate_id))
     connection.execute(sa.insert(deleted_aggregates).values(uuid=aggregate.uuid))
+    outbox.mark(connection, [aggregate.uuid])
     return aggregate
 
 
@@ -155,6 +157,7 @@ def add_host(connection: Connection, aggregate_id: int, host: str) -> Aggregate:
     if host in aggregate.hosts:
         raise ConflictError(f"Aggregate {aggregate_id} already has host {host}.")
     connection.execute(sa.insert(aggregate_hosts).values(aggregate_id=aggregate_id, host=host))
+    outbox.mark_host(connection, host)
     return find(connection, aggregate_id)
 
 
@@ -169,6 +172,7 @@ def remove_host(connection: Connection, aggregate_id: int, host: str) -> Aggrega
             aggregate_hosts.c.aggregate_id == aggregate_id, aggregate_hosts.c.host == host
         )
     )
+    outbox.mark_host(connection, host)
     return find(connection, aggregate_id)
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.aggregates import aggregate_hosts, aggregates, deleted_aggregates, unmirrored_nodes
 from moorage.db.tables.compute import IS_PLACE, nodes
@@ -52,16 +50,17 @@ def wanted(connection: Connection, node_uuids: Collection[str] | None = None) ->
     """Of these nodes, or of all; needs a snapshot."""
     found = sa.select(nodes.c.uuid, nodes.c.host).where(IS_PLACE)
     waiting = sa.select(unmirrored_nodes.c.uuid)
+    gone = frozenset(connection.execute(sa.select(deleted_aggregates.c.uuid)).scalars())
     if node_uuids is not None:
         found = found.where(among(connection, nodes.c.uuid, node_uuids))
         waiting = waiting.where(among(connection, unmirrored_nodes.c.uuid, node_uuids))
     hosts: dict[str, str] = dict(connection.execute(found).all())
     return DesiredMemberships(
         aggregates=frozenset(connection.execute(sa.select(aggregates.c.uuid)).scalars()),
-        deleted=frozenset(connection.execute(sa.select(deleted_aggregates.c.uuid)).scalars()),
+        deleted=gone,
         hosts=hosts,
         of_host=_of_hosts(connection, None if node_uuids is None else set(hosts.values())),
-        left=frozenset(uuid for uuid in connection.execute(waiting).scalars() if uuid not in hosts),
+        left=frozenset(connection.execute(waiting).scalars()) - hosts.keys() - gone,
     )
 
 
@@ -73,48 +72,6 @@ def _of_hosts(connection: Connection, hosts: Collection[str] | None) -> dict[str
     for host, uuid in connection.execute(query):
         found.setdefault(host, set()).add(uuid)
     return {host: frozenset(uuids) for host, uuids in found.items()}
-
-
-def nodes_of(connection: Connection, host: str) -> list[str]:
-    query = sa.select(nodes.c.uuid).where(nodes.c.host == host, IS_PLACE)
-    return list(connection.execute(query).scalars())
-
-
-def mark_due(connection: Connection, node_uuids: Iterable[str]) -> None:
-    """These came, moved or left: the mirror has to look after them."""
-    now = utcnow()
-    rows = [{"uuid": uuid, "since": now} for uuid in node_uuids]
-    if rows:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        statement = dialect.insert(unmirrored_nodes)
-        again = statement.on_conflict_do_update(index_elements=["uuid"], set_={"since": now})
-        connection.execute(again, rows)
-
-
-def postpone(connection: Connection, node_uuids: Collection[str]) -> None:
-    """Others come first next time."""
-    connection.execute(
-        sa.update(unmirrored_nodes)
-        .where(among(connection, unmirrored_nodes.c.uuid, node_uuids))
-        .values(since=utcnow())
-    )
-
-
-def due(connection: Connection, most: int) -> dict[str, datetime]:
-    """The nodes that wait for the mirror, with since when; the longest waiting first."""
-    query = sa.select(unmirrored_nodes.c.uuid, unmirrored_nodes.c.since)
-    ordered = query.order_by(unmirrored_nodes.c.since, unmirrored_nodes.c.uuid).limit(most)
-    return dict(connection.execute(ordered).all())
-
-
-def forget_due(connection: Connection, settled: Mapping[str, datetime]) -> None:
-    """Those to which nothing happened since."""
-    rows = [{"of": uuid, "at": since} for uuid, since in settled.items()]
-    if rows:
-        gone = sa.delete(unmirrored_nodes).where(
-            unmirrored_nodes.c.uuid == sa.bindparam("of"), unmirrored_nodes.c.since == sa.bindparam("at")
-        )
-        connection.execute(gone, rows)
 
 
 def forget_deleted(connection: Connection, uuids: Collection[str], before: datetime) -> None:

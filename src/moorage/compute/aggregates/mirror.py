@@ -10,14 +10,17 @@ from __future__ import annotations
 import logging
 import random
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from prometheus_client import Counter
+from sqlalchemy.engine import Connection
 
-from moorage.compute.aggregates import membership
+from moorage.compute.aggregates import membership, outbox
 from moorage.compute.aggregates.membership import DesiredMemberships
+from moorage.core.outage import Outage
 from moorage.db.database import Database
 from moorage.placement.client.contract import (
     PlacementClient,
@@ -40,12 +43,13 @@ ATTEMPTS = 8
 _PAUSE = 0.02
 _LONGEST_PAUSE = 0.5
 _CONFLICT = 409
-_DUE_AT_ONCE = 2_000
+_AT_ONCE = 2_000
 
 
 class BusyProviderError(PlacementUnavailableError):
     def __init__(self, uuids: Collection[str]) -> None:
         super().__init__(f"{len(uuids)} providers are changed by others again and again: {min(uuids)}, ...")
+        self.uuids = frozenset(uuids)
 
 
 @dataclass
@@ -63,43 +67,71 @@ class Mirror:
     def __init__(self, database: Database, placement: PlacementClient) -> None:
         self._database = database
         self._placement = placement
+        self._outage = Outage()
 
     def follow_host(self, host: str, event: str) -> None:
         """A host was added to an aggregate or removed from one; its user is not kept from it by Placement."""
         with self._database.read() as connection:
-            uuids = membership.nodes_of(connection, host)
-        with _tolerating(event, f"the nodes of host {host}"):
-            missing = self.settle(uuids).missing
-            self._database.transact(lambda connection: membership.mark_due(connection, missing))
+            waiting = outbox.due_of_host(connection, host)
+        with self._tolerating(event, f"the nodes of host {host}"):
+            self._tell(waiting)
 
     def follow_deletion(self, aggregate_uuid: str) -> None:
-        with _tolerating("delete", f"what is left in aggregate {aggregate_uuid}"):
-            self.settle(self._placement.members([aggregate_uuid])[aggregate_uuid])
-
-    def nodes_wait(self) -> bool:
-        """Whether there are nodes that came, moved or left, and that nobody has looked after yet."""
         with self._database.read() as connection:
-            return bool(membership.due(connection, most=1))
+            waiting = outbox.due_among(connection, [aggregate_uuid])
+        with self._tolerating("delete", f"what is left in aggregate {aggregate_uuid}"):
+            self._tell(waiting)
 
-    def follow_nodes(self) -> None:
-        """Look after all nodes that came, moved or left. One that Placement does not know yet stays due."""
-        with _tolerating("node", "nodes that came, moved or left"):
-            while self._follow_some():
+    def drain(self) -> bool:
+        """Tell Placement all that waits; False if it can't be told now.
+
+        A node that Placement does not know yet goes on waiting.
+        """
+        with self._tolerating("node", "what is in the outbox"):
+            while self._tell_some():
                 pass
+            return True
+        return False
 
-    def _follow_some(self) -> bool:
+    def _tell_some(self) -> bool:
         """Whether there are more."""
+        with self._database.read() as connection:
+            waiting = outbox.due(connection, _AT_ONCE)
+        return len(self._tell(waiting)) == _AT_ONCE
+
+    def _tell(self, waiting: Mapping[str, datetime]) -> Mapping[str, datetime]:
+        """Those that nobody has to come back to; raises one of `PROBLEMS`."""
+        if not waiting:
+            return waiting
         with self._database.snapshot() as connection:
-            waiting = membership.due(connection, _DUE_AT_ONCE)
             wanted = membership.wanted(connection, waiting.keys())
-        if not wanted.aggregates and not wanted.deleted:
-            expected = set()  # there is nothing that they could be in
-        else:
-            expected = self.settle(waiting.keys()).missing & wanted.hosts.keys()
-        settled = {uuid: since for uuid, since in waiting.items() if uuid not in expected}
-        self._database.transact(lambda connection: membership.forget_due(connection, settled))
-        self._database.transact(lambda connection: membership.postpone(connection, expected))
-        return len(settled) == _DUE_AT_ONCE
+        settled, busy = Settled(), None
+        if wanted.aggregates or wanted.deleted:  # otherwise there is nothing that they could be in
+            try:
+                self._settle_entries(waiting.keys(), wanted, settled)
+            except BusyProviderError as error:
+                busy = error
+        again = settled.missing & wanted.hosts.keys()
+        if busy is not None:
+            again |= busy.uuids | wanted.deleted
+        told = {uuid: since for uuid, since in waiting.items() if uuid not in again}
+
+        def note(connection: Connection) -> None:
+            outbox.take_out(connection, told)
+            outbox.postpone(connection, again & waiting.keys())
+
+        self._database.transact(note)
+        if busy is not None:
+            raise busy
+        return told
+
+    def _settle_entries(self, uuids: Set[str], wanted: DesiredMemberships, outcome: Settled) -> None:
+        """Nodes, and whoever is in an aggregate that was deleted."""
+        deleted = uuids & wanted.deleted
+        inside = self._placement.members(deleted).values() if deleted else ()
+        self.settle(set(uuids - deleted).union(*inside), outcome)
+        if self._outage.ends():
+            LOG.info("Placement hears of aggregates again")
 
     def settle(self, provider_uuids: Collection[str], outcome: Settled | None = None) -> Settled:
         """Put providers into the aggregates that they belong into; raises one of `PROBLEMS`.
@@ -135,6 +167,16 @@ class Mirror:
         outcome.missing |= refused.keys() - conflicting
         return conflicting | _changes(written, self._wanted(written.keys())).keys()
 
+    @contextmanager
+    def _tolerating(self, event: str, what: str) -> Iterator[None]:
+        """What can't be told now stays in the outbox, which a conductor drains every few seconds."""
+        try:
+            yield
+        except PROBLEMS as error:
+            FAILURES.labels(event).inc()
+            level = logging.WARNING if self._outage.begins() else logging.DEBUG
+            LOG.log(level, "Placement does not know the aggregates of %s yet: %s", what, error)
+
     def _wanted(self, uuids: Collection[str]) -> DesiredMemberships:
         with self._database.snapshot() as connection:
             return membership.wanted(connection, uuids)
@@ -162,13 +204,3 @@ def _count(
             if difference:
                 noted[uuid] = noted.get(uuid, membership.NOWHERE) | difference
                 CHANGES.labels(name).inc(len(difference))
-
-
-@contextmanager
-def _tolerating(event: str, what: str) -> Iterator[None]:
-    """Placement is told later if it can't be told now: by the periodic comparison, or by the command."""
-    try:
-        yield
-    except PROBLEMS as error:
-        FAILURES.labels(event).inc()
-        LOG.warning("Placement does not know the aggregates of %s yet: %s", what, error)

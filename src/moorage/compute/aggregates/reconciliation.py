@@ -158,7 +158,7 @@ class Reconciliation:
         empty = [uuid for uuid in wanted.deleted if not members[uuid]]
         before = utcnow() - REMEMBER_DELETED
         self._database.transact(lambda connection: membership.forget_deleted(connection, empty, before))
-        self._mirror.follow_nodes()
+        self._mirror.drain()
 
 
 _NOBODY = "00000000-0000-0000-0000-000000000000"

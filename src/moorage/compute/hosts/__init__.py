@@ -1,1 +1,1 @@
-"""Hosts and their nodes: services, hypervisors, signs of life, builds that failed."""
+"""Hosts and their nodes: services, hypervisors, heartbeats, builds that failed."""

@@ -8,11 +8,11 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
 from moorage.db.tables.backlog import placement_backlog as table
+from moorage.db.upsert import upsert
 
 FIRST_PAUSE = timedelta(seconds=5)
 LONGEST_PAUSE = timedelta(hours=1)
@@ -46,11 +46,8 @@ def add(
         for subject in subjects
     ]
     if rows:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        statement = dialect.insert(table)
-        fresh = {name: statement.excluded[name] for name in ("since", "due_at", "tries", "error")}
-        again = statement.on_conflict_do_update(index_elements=["kind", "subject"], set_=fresh)
-        connection.execute(again, rows)
+        fresh = ["since", "due_at", "tries", "error"]
+        connection.execute(upsert(connection, table, ["kind", "subject"], renewed=fresh), rows)
 
 
 def due(connection: Connection, most: int) -> list[BacklogEntry]:
@@ -66,7 +63,7 @@ def settle(connection: Connection, entry: BacklogEntry) -> None:
 
 
 def look_again(connection: Connection, entry: BacklogEntry, pause: timedelta) -> None:
-    """It is done, but somebody who is late may undo it."""
+    """It is done, but a writer that was stopped before its call may undo it."""
     again = {"due_at": utcnow() + pause, "tries": 0, "error": ""}
     connection.execute(sa.update(table).where(_is(entry)).values(again))
 

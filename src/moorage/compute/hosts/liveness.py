@@ -1,6 +1,6 @@
 """Whether a service is up: the one rule for it, in Python and in SQL.
 
-A service is up if it gave a sign of life within the time after which it counts as down, to the very end of
+A service is up if it sent a heartbeat within the time after which it counts as down, to the very end of
 that time, and nobody has declared it dead.
 """
 
@@ -20,7 +20,7 @@ IS_UP = "s.seen_at >= {alive_since} AND NOT s.forced_down"
 
 
 def alive_since(down_after: timedelta) -> datetime:
-    """The earliest last sign of life of a service that is up."""
+    """The earliest last heartbeat of a service that is up."""
     return utcnow() - down_after
 
 
@@ -29,7 +29,7 @@ def is_up(down_after: timedelta) -> sa.ColumnElement[bool]:
 
 
 def was_heard(seen_at: datetime | None, down_after: timedelta) -> bool:
-    """Whether its last sign of life is recent enough, whatever anybody has declared."""
+    """Whether its last heartbeat is recent enough, whatever anybody has declared."""
     return seen_at is not None and seen_at >= alive_since(down_after)
 
 

@@ -1,16 +1,16 @@
-"""The register of services: a sign of life keeps a process's entry fresh, and makes it if there is none."""
+"""The register of services: a heartbeat keeps a process's entry fresh, and makes it if there is none."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.tables.compute import services
+from moorage.db.upsert import insert_if_absent
 
 AGENT_BINARY = "nova-compute"
 """The name by which clients know an agent."""
@@ -34,7 +34,6 @@ def heartbeat(
     ).first()
     if updated is not None:
         return RegistryEntry(new=False, disabled=updated.disabled)
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    new = insert(services).values(uuid=uuids.generate(), host=host, binary=binary, **said)
-    connection.execute(new.on_conflict_do_nothing(index_elements=["host", "binary"]))
+    new = insert_if_absent(connection, services, key=["host", "binary"])
+    connection.execute(new.values(uuid=uuids.generate(), host=host, binary=binary, **said))
     return RegistryEntry(new=True, disabled=False)

@@ -33,7 +33,7 @@ class Service:
     updated_at: datetime
 
     def is_up(self, down_time: int) -> bool:
-        """Whether it gave a sign of life in the last `down_time` seconds, and nobody says otherwise."""
+        """Whether it sent a heartbeat in the last `down_time` seconds, and nobody says otherwise."""
         return not self.forced_down and liveness.was_heard(self.seen_at, timedelta(seconds=down_time))
 
 

@@ -1,8 +1,8 @@
 """Whether a host is disabled, told to Placement at once: the nodes of disabled hosts carry a trait.
 
-Agents tell it too, but hear of a change only with their next sign of life; until then a host that was just
-enabled would get no servers. A write that comes late is undone: whoever has written looks whether our books
-still say the same, and a conductor looks once more after a while, in case that somebody died in between.
+Agents tell it too, but hear of a change only with their next heartbeat; until then a host that was just
+enabled would get no servers. A delayed write is undone: whoever has written looks whether our database still
+says the same, and a conductor looks once more after a while, in case the writer died in between.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StatusMirror:
             )
 
     def settle(self, host: str) -> None:
-        """Make the traits of a host's nodes say what our books say; raises one of `PROBLEMS`."""
+        """Make the traits of a host's nodes say what our database says; raises one of `PROBLEMS`."""
         disabled = self._is_disabled(host)
         for _ in range(_MOST_ROUNDS):
             if disabled is None:  # the host is forgotten, and so are its nodes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.compute.errors import ComputeError, NotFoundError
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import LiveMigrationWish, Migration, Status
+from moorage.compute.moves.migrations import LiveMigrationWish, Migration, MigrationStatus
 from moorage.compute.moves.moves import ActionContext
 from moorage.compute.servers import actions
 from moorage.compute.servers.lifecycle import require_state
@@ -26,7 +26,11 @@ def abort(ask: ActionContext, identity: str, *, queued: bool) -> None:
     migration = migrations.find(ask.connection, ask.server.uuid, identity)
     if migration is None:
         raise NotFoundError(f"Migration {identity} not found for instance {ask.server.uuid}")
-    allowed = (Status.RUNNING, Status.QUEUED, Status.PREPARING) if queued else (Status.RUNNING,)
+    allowed = (
+        (MigrationStatus.RUNNING, MigrationStatus.QUEUED, MigrationStatus.PREPARING)
+        if queued
+        else (MigrationStatus.RUNNING,)
+    )
     if migration.status not in allowed:
         raise InvalidMigrationState(migration, "abort live migration")
     _wish(ask, migration, LiveMigrationWish.ABORT, "live_migration_cancel")
@@ -38,7 +42,7 @@ def force_complete(ask: ActionContext, identity: str) -> None:
     migration = migrations.find(ask.connection, ask.server.uuid, identity)
     if migration is None:
         raise ComputeError(f"Migration {identity} not found for instance {ask.server.uuid}")
-    if migration.status != Status.RUNNING:
+    if migration.status != MigrationStatus.RUNNING:
         raise InvalidMigrationState(migration, "force complete")
     _wish(ask, migration, LiveMigrationWish.HURRY, "live_migration_force_complete")
 

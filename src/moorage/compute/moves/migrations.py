@@ -30,7 +30,7 @@ class MigrationType(StrEnum):
     EVACUATION = "evacuation"
 
 
-class Status(StrEnum):
+class MigrationStatus(StrEnum):
     """As the API spells them."""
 
     ACCEPTED = "accepted"
@@ -53,13 +53,18 @@ class Status(StrEnum):
 
 OVER = frozenset(
     {
-        *(Status.CONFIRMED, Status.REVERTED, Status.COMPLETED),
-        *(Status.DONE, Status.CANCELLED, Status.ERROR),
+        *(MigrationStatus.CONFIRMED, MigrationStatus.REVERTED, MigrationStatus.COMPLETED),
+        *(MigrationStatus.DONE, MigrationStatus.CANCELLED, MigrationStatus.ERROR),
     }
 )
 """Nothing of the move is left: the server is on one host, with its allocations."""
 
-IN_PROGRESS = (Status.QUEUED, Status.PREPARING, Status.RUNNING, Status.POST_MIGRATING)
+IN_PROGRESS = (
+    MigrationStatus.QUEUED,
+    MigrationStatus.PREPARING,
+    MigrationStatus.RUNNING,
+    MigrationStatus.POST_MIGRATING,
+)
 """A live migration that can be looked at as a resource of its server."""
 
 
@@ -113,7 +118,9 @@ def begin(connection: Connection, **columns: Any) -> Migration:
     return _one(connection, migrations.c.id == made)
 
 
-def change(connection: Connection, migration_id: int, status: Status | None = None, **columns: Any) -> None:
+def change(
+    connection: Connection, migration_id: int, status: MigrationStatus | None = None, **columns: Any
+) -> None:
     """Say how far it is."""
     if status is not None:
         columns |= {"status": status.value, "active": status not in OVER}
@@ -123,8 +130,10 @@ def change(connection: Connection, migration_id: int, status: Status | None = No
 
 def end_with_server(connection: Connection, migration: Migration) -> None:
     """The server was deleted: a move that had arrived counts as confirmed, any other as failed."""
-    arrived = migration.status in (Status.FINISHED, Status.CONFIRMING)
-    change(connection, migration.id, Status.CONFIRMED if arrived else Status.ERROR, reserved={})
+    arrived = migration.status in (MigrationStatus.FINISHED, MigrationStatus.CONFIRMING)
+    change(
+        connection, migration.id, MigrationStatus.CONFIRMED if arrived else MigrationStatus.ERROR, reserved={}
+    )
 
 
 def active(connection: Connection, server_id: int) -> Migration | None:

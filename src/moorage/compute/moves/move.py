@@ -13,7 +13,7 @@ TASKS = "tasks"
 """In an operation's data: by host, the attempt of the last task that it was given."""
 
 
-class End(msgspec.Struct, frozen=True):
+class MoveEnd(msgspec.Struct, frozen=True):
     """Where a server is, or comes from."""
 
     host: str
@@ -34,7 +34,7 @@ class End(msgspec.Struct, frozen=True):
 class Move(msgspec.Struct, frozen=True):
     migration_id: int
     migration_uuid: str
-    source: End
+    source: MoveEnd
     old_state: str
     """What the server was, and becomes again if the move fails."""
     old_flavor: dict[str, Any]
@@ -60,7 +60,7 @@ class Move(msgspec.Struct, frozen=True):
         return cls(
             migration_id=migration.id,
             migration_uuid=migration.uuid,
-            source=End(migration.source_host, migration.source_node, migration.source_node_uuid, zone),
+            source=MoveEnd(migration.source_host, migration.source_node, migration.source_node_uuid, zone),
             old_state=migration.old_state,
             old_flavor=migration.old_flavor,
             flavor=migration.new_flavor,

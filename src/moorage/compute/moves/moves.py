@@ -17,7 +17,7 @@ from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.compute.flavors.flavors import Flavor
 from moorage.compute.hosts import services
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import Migration, MigrationType, Status
+from moorage.compute.moves.migrations import Migration, MigrationStatus, MigrationType
 from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.quotas.quotas import Limits
@@ -42,7 +42,7 @@ class ActionContext:
     server: Server
     origin: Origin
     down_time: int
-    """Seconds after which a host without a sign of life is down."""
+    """Seconds after which a host without a heartbeat is down."""
 
     def host_is_up(self, host: str) -> bool:
         found = services.listed(self.connection, host=host, binary=services.AGENT)
@@ -77,7 +77,7 @@ def resize(ask: ActionContext, flavor: Flavor, bounds: MoveQuotas, disk_config: 
     begun = _begin(
         ask,
         MigrationType.RESIZE,
-        Status.PRE_MIGRATING,
+        MigrationStatus.PRE_MIGRATING,
         new_flavor=wanted,
         new_flavor_id=flavor.id,
         reserved=reserved,
@@ -95,7 +95,7 @@ def migrate(ask: ActionContext, host: str | None) -> None:
         _require_agent(ask, host)
         if host == server.host:
             raise ComputeError("Cannot migrate to the host where the server exists.")
-    begun = _begin(ask, MigrationType.MIGRATION, Status.PRE_MIGRATING, dest_host=host)
+    begun = _begin(ask, MigrationType.MIGRATION, MigrationStatus.PRE_MIGRATING, dest_host=host)
     move = Move.from_migration(begun, zone=server.availability_zone, target=host)
     _start(ask, "migrate", "cold_move", TaskState.RESIZE_PREP, move)
 
@@ -114,7 +114,7 @@ def live_migrate(ask: ActionContext, host: str | None) -> None:
     """To another host, while it runs."""
     server = ask.server
     require_live(ask, host)
-    begun = _begin(ask, MigrationType.LIVE, Status.QUEUED, dest_host=host)
+    begun = _begin(ask, MigrationType.LIVE, MigrationStatus.QUEUED, dest_host=host)
     move = Move.from_migration(begun, zone=server.availability_zone, target=host)
     _start(ask, "live-migration", "live_migrate", TaskState.MIGRATING, move)
 
@@ -130,7 +130,7 @@ def evacuate(ask: ActionContext, host: str | None, *, stopped: bool) -> None:
     require_state(server, "evacuate", (*_MOVABLE, VmState.ERROR))
     if server.host is not None and ask.host_is_up(server.host):
         raise ComputeError(f"Compute service of {server.host} is still in use.")
-    begun = _begin(ask, MigrationType.EVACUATION, Status.ACCEPTED, dest_host=host)
+    begun = _begin(ask, MigrationType.EVACUATION, MigrationStatus.ACCEPTED, dest_host=host)
     runs = not stopped and server.vm_state != VmState.STOPPED
     move = Move.from_migration(begun, zone=server.availability_zone, target=host, runs=runs)
     _start(ask, "evacuate", "evacuate", TaskState.REBUILDING, move)
@@ -171,7 +171,7 @@ def _require_room_for_image(server: Server, flavor: Flavor) -> None:
         raise ComputeError("Flavor's disk is smaller than the minimum size specified in image metadata.")
 
 
-def _begin(ask: ActionContext, kind: MigrationType, status: Status, **more: Any) -> Migration:
+def _begin(ask: ActionContext, kind: MigrationType, status: MigrationStatus, **more: Any) -> Migration:
     server = ask.server
     if server.host is None or server.node_uuid is None:
         raise ServerNotReady(server.uuid)

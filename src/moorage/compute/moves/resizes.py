@@ -6,7 +6,7 @@ import msgspec
 
 from moorage.compute.errors import ComputeError
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import Migration, Status
+from moorage.compute.moves.migrations import Migration, MigrationStatus
 from moorage.compute.moves.move import Move
 from moorage.compute.moves.moves import ActionContext, MoveQuotas, reserve
 from moorage.compute.servers import actions, servers
@@ -22,7 +22,7 @@ def confirm(ask: ActionContext) -> None:
     migration = _arrived(ask)
     if not ask.host_is_up(migration.source_host):
         raise ServiceUnavailable
-    migrations.change(ask.connection, migration.id, Status.CONFIRMING)
+    migrations.change(ask.connection, migration.id, MigrationStatus.CONFIRMING)
     move = Move.from_migration(migration)
     _decide(ask, "confirmResize", "confirm_resize", TaskState.RESIZE_CONFIRMING, move)
 
@@ -32,14 +32,14 @@ def revert(ask: ActionContext, bounds: MoveQuotas) -> None:
     require_state(ask.server, "revertResize", (VmState.RESIZED,))
     migration = _arrived(ask)
     reserved = reserve(ask, ask.server.flavor, migration.old_flavor, bounds)
-    migrations.change(ask.connection, migration.id, Status.REVERTING, reserved=reserved)
+    migrations.change(ask.connection, migration.id, MigrationStatus.REVERTING, reserved=reserved)
     move = msgspec.structs.replace(Move.from_migration(migration), reserved=reserved)
     _decide(ask, "revertResize", "revert_resize", TaskState.RESIZE_REVERTING, move)
 
 
 def _arrived(ask: ActionContext) -> Migration:
     migration = migrations.active(ask.connection, ask.server.id)
-    if migration is None or migration.status != Status.FINISHED:
+    if migration is None or migration.status != MigrationStatus.FINISHED:
         raise ComputeError("Instance has not been resized.")
     return migration
 

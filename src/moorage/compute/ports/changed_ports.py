@@ -7,27 +7,23 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
 from moorage.db.tables.network import changed_ports
+from moorage.db.upsert import upsert
 
 _AT_ONCE = 200
 
 
 def note(connection: Connection, server_uuids: Collection[str]) -> None:
     """Something changed: a later word counts, since what was looked at before may be old."""
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
     now = utcnow()
-    for uuid in sorted(server_uuids):
-        connection.execute(
-            dialect.insert(changed_ports)
-            .values(server_uuid=uuid, since=now)
-            .on_conflict_do_update(index_elements=[changed_ports.c.server_uuid], set_={"since": now})
-        )
+    rows = [{"server_uuid": uuid, "since": now} for uuid in sorted(server_uuids)]
+    if rows:
+        connection.execute(upsert(connection, changed_ports, ["server_uuid"], renewed=["since"]), rows)
 
 
 def of_servers_at_rest(connection: Connection) -> dict[str, datetime]:

@@ -54,7 +54,7 @@ def attach(
 
 def detach(connection: Connection, server: Server, origin: Origin, port_id: str) -> None:
     require_ready(server, DETACH)
-    if port_id not in {port.id for port in holding_of(server).ports}:
+    if port_id not in {port.id for port in server_ports_of(server).ports}:
         raise NotFoundError(f"Port id {port_id} could not be found.")
     action_id = actions.start(connection, server.id, DETACH, origin)
     servers.set_state(connection, server.id, task_state=TaskState.DETACHING_INTERFACE)
@@ -64,7 +64,7 @@ def detach(connection: Connection, server: Server, origin: Origin, port_id: str)
 def add_address(connection: Connection, server: Server, network_id: str) -> None:
     """For a port that the server has on this network."""
     require_ready(server, "add_fixed_ip")
-    if network_id not in {port.network_id for port in holding_of(server).ports}:
+    if network_id not in {port.network_id for port in server_ports_of(server).ports}:
         raise ComputeError(f"Network {network_id} could not be found for instance {server.uuid}.")
     servers.set_state(connection, server.id, task_state=TaskState.ATTACHING_INTERFACE)
     ledger.enqueue(connection, server.id, ADD_ADDRESS, {"network": network_id})
@@ -72,7 +72,7 @@ def add_address(connection: Connection, server: Server, network_id: str) -> None
 
 def remove_address(connection: Connection, server: Server, address: str) -> None:
     require_ready(server, "remove_fixed_ip")
-    if address not in {one for port in holding_of(server).ports for one in port.addresses}:
+    if address not in {one for port in server_ports_of(server).ports for one in port.addresses}:
         raise ComputeError(f"Fixed IP {address} could not be found for instance {server.uuid}.")
     servers.set_state(connection, server.id, task_state=TaskState.DETACHING_INTERFACE)
     ledger.enqueue(connection, server.id, REMOVE_ADDRESS, {"address": address})
@@ -126,5 +126,5 @@ def outcome(connection: Connection, operation_id: int) -> AttachmentOutcome | No
     )
 
 
-def holding_of(server: Server) -> ServerPorts:
+def server_ports_of(server: Server) -> ServerPorts:
     return ServerPorts.of(server.uuid, server.request)

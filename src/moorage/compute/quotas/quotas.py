@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError
 from moorage.db import revisions
 from moorage.db.tables.compute import quotas
+from moorage.db.upsert import upsert
 
 SUBJECT = "quotas"
 """Its revision grows with every change of any limit."""
@@ -86,16 +86,13 @@ def set_class(connection: Connection, name: str, limits: Limits) -> None:
 
 def _store(connection: Connection, owner: str, user_id: str, limits: Limits) -> None:
     revisions.grow(connection, SUBJECT)
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    for resource, bound in limits.items():
-        statement = dialect.insert(quotas).values(
-            project_id=owner, user_id=user_id, resource=resource, bound=bound
-        )
-        connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=["project_id", "user_id", "resource"], set_={"bound": bound}
-            )
-        )
+    rows = [
+        {"project_id": owner, "user_id": user_id, "resource": resource, "bound": bound}
+        for resource, bound in limits.items()
+    ]
+    if rows:
+        key = ["project_id", "user_id", "resource"]
+        connection.execute(upsert(connection, quotas, key, renewed=["bound"]), rows)
 
 
 def forget(connection: Connection, project_id: str, user_id: str | None = None) -> None:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import QuotaExceeded
 from moorage.compute.quotas.quotas import UNLIMITED, Limits
 from moorage.db.tables.compute import quota_usage, servers
+from moorage.db.upsert import insert_if_absent
 
 COUNTED = ("instances", "cores", "ram")
 
@@ -83,9 +83,7 @@ def lock(connection: Connection, project_id: str) -> dict[str, int]:
     """What the project uses; nobody else changes it until the transaction ends."""
     row = connection.execute(_LOCK, {"project": project_id}).one_or_none()
     if row is None:
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        blank = dialect.insert(quota_usage).values(project_id=project_id).on_conflict_do_nothing()
-        connection.execute(blank)
+        connection.execute(insert_if_absent(connection, quota_usage).values(project_id=project_id))
         row = connection.execute(_LOCK, {"project": project_id}).one()
     return dict(zip(COUNTED, row, strict=True))
 

@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration
-from moorage.compute.moves.move import End, Move
+from moorage.compute.moves.move import Move, MoveEnd
 from moorage.compute.servers import actions, servers
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.server import Server
@@ -131,11 +131,11 @@ def reset_state(connection: Connection, server: Server, origin: Origin, vm_state
 
 
 def _unwind(connection: Connection, server: Server, migration: Migration) -> None:
-    """The server stays where it is; the other end of its move lets go of it."""
+    """The server stays where it is; the other end of its move releases it."""
     data = Move.from_migration(migration).as_data()
     if server.host != migration.source_host:
         data["placed"] = data["move"]["source"]
     elif migration.dest_host is not None:
-        other = End(migration.dest_host, migration.dest_node or "", migration.dest_node_uuid or "")
+        other = MoveEnd(migration.dest_host, migration.dest_node or "", migration.dest_node_uuid or "")
         data["placed"] = msgspec.to_builtins(other)
     ledger.enqueue(connection, server.id, "unwind", data)

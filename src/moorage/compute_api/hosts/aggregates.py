@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextvars
-import logging
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +9,6 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.aggregates import aggregates
 from moorage.compute.aggregates.aggregates import Aggregate, AggregateNotFound
-from moorage.compute.aggregates.mirror import Mirror
 from moorage.compute_api.endpoint import RULE
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
@@ -21,11 +17,6 @@ from moorage.core.numbers import row_number
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
-
-LOG = logging.getLogger(__name__)
-
-PATIENCE = 10.0
-"""Seconds that a caller waits for Placement to be told."""
 
 
 def index(service: ComputeService, call: Call) -> Reply:
@@ -71,7 +62,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
     """Delete a host aggregate that has no hosts."""
     aggregate_id = _id(call)
     deleted = service.database.transact(lambda connection: aggregates.delete(connection, aggregate_id))
-    _tell_placement(lambda: _mirror(service).follow_deletion(deleted.uuid))
+    service.mirror.follow_deletion(deleted.uuid)
     return empty(200)
 
 
@@ -87,7 +78,7 @@ def _add_host(service: ComputeService, aggregate_id: int, asked: dict[str, Any])
     changed = service.database.transact(
         lambda connection: aggregates.add_host(connection, aggregate_id, host)
     )
-    _tell_placement(lambda: _mirror(service).follow_host(host, "add_host"))
+    service.mirror.follow_host(host, "add_host")
     return changed
 
 
@@ -96,7 +87,7 @@ def _remove_host(service: ComputeService, aggregate_id: int, asked: dict[str, An
     changed = service.database.transact(
         lambda connection: aggregates.remove_host(connection, aggregate_id, host)
     )
-    _tell_placement(lambda: _mirror(service).follow_host(host, "remove_host"))
+    service.mirror.follow_host(host, "remove_host")
     return changed
 
 
@@ -123,20 +114,6 @@ def cache_images(service: ComputeService, call: Call) -> Reply:
     with service.database.snapshot() as connection:
         aggregates.find(connection, _id(call))
     return empty(202)
-
-
-def _tell_placement(work: Callable[[], None]) -> None:
-    """The caller sees what comes of it, but does not wait for a Placement that hangs: that goes on alone."""
-    context = contextvars.copy_context()
-    telling = threading.Thread(target=context.run, args=(work,), name="mirror", daemon=True)
-    telling.start()
-    telling.join(PATIENCE)
-    if telling.is_alive():
-        LOG.warning("Placement takes long to learn of a change of aggregates; it is told in the background")
-
-
-def _mirror(service: ComputeService) -> Mirror:
-    return Mirror(service.database, service.placement)
 
 
 def _id(call: Call) -> int:

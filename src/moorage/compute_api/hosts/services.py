@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from oslo_utils.uuidutils import is_uuid_like
 from sqlalchemy.engine import Connection
 
-from moorage.compute.aggregates import aggregates, membership
+from moorage.compute.aggregates import aggregates, outbox
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.hosts import backlog, services, status_mirror
 from moorage.compute.hosts.backlog import BacklogKind
@@ -17,7 +18,6 @@ from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.service import ComputeService
 from moorage.compute_api.times import plain
 from moorage.core.numbers import row_number
-from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
@@ -139,7 +139,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
             backlog.add(connection, BacklogKind.PROVIDER, [node_uuid], backlog.FIRST_PAUSE, error)
         if found.binary == services.AGENT:
             aggregates.forget_host(connection, found.host)
-            membership.mark_due(connection, left)  # a provider that stays leaves its aggregates
+            outbox.mark(connection, left)  # a provider that stays leaves its aggregates
 
     service.database.transact(forget)
     return no_content()

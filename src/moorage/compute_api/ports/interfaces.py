@@ -79,7 +79,7 @@ def _interfaces(service: ComputeService, call: Call) -> list[Interface]:
     with service.database.read() as connection:
         server = find(connection, call)
     with told():
-        return service.network.interfaces(interfaces.holding_of(server))
+        return service.network.interfaces(interfaces.server_ports_of(server))
 
 
 def _shown(call: Call, interface: Interface) -> dict[str, Any]:
@@ -138,10 +138,10 @@ def _require_ready(call: Call, server: Server, action: str) -> None:
 
 def _agree(service: ComputeService, call: Call, server: Server, networks: Networks) -> AgreedNetworks:
     """With the caller's token, for the server's project."""
-    have = interfaces.holding_of(server).ports
-    asker = Requester(server.project_id, call.caller.token)
+    have = interfaces.server_ports_of(server).ports
+    requester = Requester(server.project_id, call.caller.token)
     with told(AT_ATTACH):
-        return service.network.agree(asker, networks, [], 1, have)
+        return service.network.agree(requester, networks, [], 1, have)
 
 
 def _await(service: ComputeService, operation_id: int) -> AttachmentOutcome:

@@ -45,10 +45,10 @@ def agree(
     service: ComputeService, call: Call, networks: Networks, security_groups: Sequence[str], count: int
 ) -> AgreedNetworks:
     with told():
-        return service.network.agree(asker_of(call), networks, security_groups, count)
+        return service.network.agree(requester_of(call), networks, security_groups, count)
 
 
-def asker_of(call: Call) -> Requester:
+def requester_of(call: Call) -> Requester:
     return Requester(call.caller.project_id or "", call.caller.token)
 
 

@@ -62,13 +62,13 @@ class ServerView:
     def __init__(self, call: Call) -> None:
         self._call = call
         self._version = call.version
-        self._sights: dict[tuple[str, str], Visibility] = {}
+        self._visibilities: dict[tuple[str, str], Visibility] = {}
 
-    def sight(self, server: Server) -> Visibility:
+    def visibility(self, server: Server) -> Visibility:
         owner = (server.project_id, server.user_id)
-        known = self._sights.get(owner)
+        known = self._visibilities.get(owner)
         if known is None:
-            known = self._sights[owner] = Visibility.of(self._call, server)
+            known = self._visibilities[owner] = Visibility.of(self._call, server)
         return known
 
     def links(self, uuid: str) -> Links:
@@ -160,7 +160,7 @@ class ServerView:
     def _extended(self, server: Server) -> Json:
         """For administrators, as the hypervisor sees it."""
         prefix = "OS-EXT-SRV-ATTR"
-        if not self.sight(server).extended:
+        if not self.visibility(server).extended:
             return {f"{prefix}:hostname": server.hostname} if self._version >= Microversion.HOSTNAMES else {}
         shown: Json = {
             f"{prefix}:host": server.host,
@@ -199,11 +199,11 @@ class ServerView:
         return shown
 
     def _host_status(self, server: Server, statuses: Mapping[str | None, str]) -> Json:
-        sight = self.sight(server)
-        if not sight.wants_host_status:
+        visibility = self.visibility(server)
+        if not visibility.wants_host_status:
             return {}
         status = statuses[server.host]
-        if not sight.any_host_status and status != host_status.UNKNOWN:
+        if not visibility.any_host_status and status != host_status.UNKNOWN:
             return {}
         return {"host_status": status}
 
@@ -217,13 +217,13 @@ class ServerView:
             return self._bookmark("flavors", flavor["id"])
         shown = {name: flavor[name] for name in ("vcpus", "ram", "disk", "ephemeral", "swap")}
         shown["original_name"] = flavor["name"]
-        if self.sight(server).extra_specs:
+        if self.visibility(server).extra_specs:
             shown["extra_specs"] = flavor.get("extra_specs") or {}
         return shown
 
     def _fault(self, server: Server, fault: Mapping[str, Any]) -> Json:
         shown = {"code": fault["code"], "created": fault["created"], "message": fault["message"]}
-        if fault.get("details") and (self.sight(server).is_admin or fault["code"] != 500):
+        if fault.get("details") and (self.visibility(server).is_admin or fault["code"] != 500):
             shown["details"] = fault["details"]
         return shown
 

@@ -94,7 +94,7 @@ def _page(service: ComputeService, call: Call, shown: list[dict[str, Any]], path
 
 
 def _host_statuses(service: ComputeService, view: ServerView, found: list[Server]) -> dict[str | None, str]:
-    hosts = [server.host for server in found if view.sight(server).wants_host_status]
+    hosts = [server.host for server in found if view.visibility(server).wants_host_status]
     if not hosts:
         return {}
     with service.database.read() as connection:

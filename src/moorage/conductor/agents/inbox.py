@@ -1,4 +1,4 @@
-"""What agents say: signs of life become service and node records, results wake the operations that wait."""
+"""What agents say: heartbeats become service and node records, results wake the operations that wait."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import SAY_AGAIN, Bid, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
-from moorage.compute.aggregates import membership
+from moorage.compute.aggregates import outbox
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.hosts import build_failures, registry
 from moorage.compute.hosts.registry import AGENT_BINARY
-from moorage.conductor.agents import progress, sightings
+from moorage.conductor.agents import observations, progress
 from moorage.conductor.agents.listening import ListeningPeriod
-from moorage.conductor.agents.sightings import Wished
+from moorage.conductor.agents.observations import DesiredHostState
 from moorage.conductor.chores import leftovers
 from moorage.conductor.ownership import ownership
-from moorage.conductor.ownership.ownership import Settlement
+from moorage.conductor.ownership.ownership import OwnershipChange
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.database import Database
@@ -92,9 +92,9 @@ class Inbox:
             LOG.info("host %s is here", heartbeat.host)
         if heartbeat.nodes is not None:
             _record_nodes(connection, heartbeat.host, heartbeat.nodes)
-        sightings.follow(connection, heartbeat.host, heartbeat.sightings)
+        observations.follow(connection, heartbeat.host, heartbeat.observed)
         ratios = self._aggregates.facts().ratios.get(heartbeat.host, {})
-        orders = sightings.orders(connection, heartbeat, Wished(entry.disabled, ratios))
+        orders = observations.orders(connection, heartbeat, DesiredHostState(entry.disabled, ratios))
         if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
             orders.append(Task(0, "", SAY_AGAIN, 0, ""))
         progress.follow(connection, heartbeat.host, heartbeat.progress)
@@ -105,22 +105,22 @@ class Inbox:
     def _decide_owners(self, connection: Connection, heartbeat: Heartbeat, recorded: _Recorded) -> _Recorded:
         down_after = self._listening.down_after()
         recorded.orders += ownership.peer_orders(connection, heartbeat, down_after)
-        inherited = ownership.inherit(connection, heartbeat, down_after)
+        inherited = ownership.assign_pools(connection, heartbeat, down_after)
         lease = self._listening.down_time
-        self._follow_settlement(recorded, inherited, ownership.order(inherited, Bid(), lease))
+        self._follow_change(recorded, inherited, ownership.order(inherited, Bid(), lease))
         if heartbeat.bid is not None:
-            settlement = ownership.settle(connection, heartbeat, heartbeat.bid, down_after)
-            answer = ownership.order(settlement, heartbeat.bid, lease)
-            self._follow_settlement(recorded, settlement, answer)
-        elif heartbeat.tally is not None:
-            recorded.orders += ownership.corrections(connection, heartbeat.host, heartbeat.tally, lease)
+            change = ownership.decide(connection, heartbeat, heartbeat.bid, down_after)
+            answer = ownership.order(change, heartbeat.bid, lease)
+            self._follow_change(recorded, change, answer)
+        elif heartbeat.digest is not None:
+            recorded.orders += ownership.corrections(connection, heartbeat.host, heartbeat.digest, lease)
         return recorded
 
-    def _follow_settlement(self, recorded: _Recorded, settlement: Settlement, answer: Task | None) -> None:
+    def _follow_change(self, recorded: _Recorded, change: OwnershipChange, answer: Task | None) -> None:
         recorded.orders += [answer] if answer is not None else []
-        for host, lost in settlement.revoked.items():
+        for host, lost in change.revoked.items():
             recorded.revoked.setdefault(host, {}).update(lost)
-        recorded.nodes_changed |= settlement.changed
+        recorded.nodes_changed |= change.changed
 
     def _write(self, work: Callable[[Connection], T]) -> T:
         try:
@@ -177,4 +177,4 @@ def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFact
     gone = [uuid for uuid, row in known.items() if row.host == host]
     if gone:
         connection.execute(sa.delete(nodes).where(among(connection, nodes.c.uuid, gone)))
-    membership.mark_due(connection, [*came, *gone])
+    outbox.mark(connection, [*came, *gone])

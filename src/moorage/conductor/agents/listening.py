@@ -23,7 +23,7 @@ class ListeningPeriod:
         self._since = self._heard = clock()
 
     def heard(self) -> None:
-        """Some host gave a sign of life. If none did for long, it was not the hosts that were away."""
+        """Some host sent a heartbeat. If none did for long, it was not the hosts that were away."""
         now = self._clock()
         with self._lock:
             if now - self._heard > self.down_time / 2:

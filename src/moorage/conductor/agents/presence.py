@@ -1,4 +1,4 @@
-"""A conductor's own signs of life, by which operators see that it is there."""
+"""A conductor's own heartbeats, by which operators see that it is there."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
 from moorage.db.tables.aggregates import chores
+from moorage.db.upsert import upsert
 
 
 def claim(connection: Connection, name: str, *, every: timedelta, lease: timedelta) -> bool:
@@ -18,18 +18,10 @@ def claim(connection: Connection, name: str, *, every: timedelta, lease: timedel
     Nobody else gets it until it is finished, or until `lease` has passed: then we are taken for dead.
     """
     now = utcnow()
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    mine = (
-        dialect.insert(chores)
-        .values(name=name, leased_until=now + lease)
-        .on_conflict_do_update(
-            index_elements=[chores.c.name],
-            set_={"leased_until": now + lease},
-            where=(chores.c.leased_until <= now)
-            & (chores.c.finished_at.is_(None) | (chores.c.finished_at <= now - every)),
-        )
-        .returning(chores.c.name)
-    )
+    is_free = chores.c.leased_until <= now
+    is_time = chores.c.finished_at.is_(None) | (chores.c.finished_at <= now - every)
+    claimed = upsert(connection, chores, ["name"], renewed=["leased_until"], only_if=is_free & is_time)
+    mine = claimed.values(name=name, leased_until=now + lease).returning(chores.c.name)
     return connection.execute(mine).first() is not None
 
 

@@ -1,7 +1,7 @@
-"""Machines that hosts hold for servers which are not there: what is left of orders that came too late.
+"""Machines that hosts hold for servers which are not there: what delayed calls have left behind.
 
-A server that we don't know at all is not ours to judge: it may be another cloud's, or our books may be older
-than it.
+A server that we don't know at all is not ours to judge: it may be another cloud's, or our database may be
+older than it.
 """
 
 from __future__ import annotations
@@ -24,19 +24,21 @@ LEFT = Counter("moorage_conductor_leftovers_total", "Machines found that are hel
 
 def orders(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
     """Tell a host which of the machines that it asks about nobody needs."""
-    doubts = heartbeat.doubts
-    if not doubts:
+    held = heartbeat.held_machines
+    if not held:
         return []
     query = sa.select(servers.c.uuid, servers.c.node_uuid, servers.c.deleted_at).where(
-        among(connection, servers.c.uuid, sorted({doubt.server_uuid for doubt in doubts})), ~_under_way()
+        among(connection, servers.c.uuid, sorted({machine.server_uuid for machine in held})), ~_under_way()
     )
     nodes = {uuid: None if deleted else node for uuid, node, deleted in connection.execute(query)}
     # Which host looks after the node is no matter: one that has lost it may not have heard of it yet.
-    left = [doubt for doubt in doubts if nodes.get(doubt.server_uuid, doubt.node_uuid) != doubt.node_uuid]
+    left = [
+        machine for machine in held if nodes.get(machine.server_uuid, machine.node_uuid) != machine.node_uuid
+    ]
     if not left:
         return []
     LEFT.inc(len(left))
-    named = ", ".join(sorted({doubt.server_uuid for doubt in left})[:5])
+    named = ", ".join(sorted({machine.server_uuid for machine in left})[:5])
     LOG.warning("host %s holds %d machines for servers not there: %s", heartbeat.host, len(left), named)
     return [Task(0, "", SWEEP, 0, "", {"held": msgspec.to_builtins(left)})]
 

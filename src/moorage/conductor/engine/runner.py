@@ -23,7 +23,7 @@ from prometheus_client import Counter, Histogram
 
 from moorage.compute.servers import actions, servers
 from moorage.conductor.engine.kind import Kind
-from moorage.conductor.engine.notices import Notices
+from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.work import Work, WriteTogether
 from moorage.conductor.engine.work_signal import WorkSignal
 from moorage.core.clock import utcnow
@@ -38,7 +38,10 @@ from moorage.placement.client.contract import PlacementUnavailableError
 LOG = logging.getLogger(__name__)
 
 STEPS = Counter("moorage_conductor_steps_total", "Steps run.", ["kind", "step"])
-FENCED = Counter("moorage_conductor_fenced_total", "Operations that somebody else took or cancelled.")
+FENCED = Counter(
+    "moorage_conductor_fenced_total",
+    "Operations whose lease ended, or that were cancelled, while a conductor was at them.",
+)
 UNREADABLE = Counter(
     "moorage_conductor_unreadable_total", "Operations whose state this release can't read.", ["kind"]
 )
@@ -74,7 +77,7 @@ class Runner:
         self,
         database: Database,
         kinds: Mapping[str, Kind],
-        notices: Notices,
+        notices: OperationNotifications,
         *,
         threads: int = 2,
         batch: int = 64,

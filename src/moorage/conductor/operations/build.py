@@ -7,8 +7,8 @@
 
 Amid an upgrade, agents may do the ports' part of `begin` and `bind`, before they spawn: see `port_duties.py`.
 
-A conductor that was thought dead may wake up in the middle of any step. So a build that goes on takes nothing
-away, it only puts something else in its place; and that it fails is written down before anything is let go.
+A conductor whose lease has ended may wake up in the middle of any step. So a build that goes on takes nothing
+away, it only puts something else in its place; and that it fails is written down before anything is released.
 """
 
 from __future__ import annotations
@@ -271,7 +271,7 @@ class Build(OperationKind):
             work.advance("schedule")
 
     def fail(self, batch: Sequence[Work[BuildState]]) -> None:
-        """Let go of everything. Nothing is claimed after this, so it may as well be done twice, or late."""
+        """Release everything. Nothing is claimed after this: twice, or without a lease, does no harm."""
         self._tools.placer.release(batch)
         self._tools.network.release([server_ports.holding(work) for work in batch])
         for work in batch:

@@ -16,7 +16,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.servers.states import TaskState, VmState
@@ -62,7 +62,7 @@ class ColdMove(Moving[ColdMoveState]):
             return
         work.state.asked_source = True
         work.changes["task_state"] = TaskState.RESIZE_MIGRATING.value
-        self.record(work, Status.MIGRATING)
+        self.record(work, MigrationStatus.MIGRATING)
         work.advance_to_task("hand_over")
 
     def stopped_at_source(self, work: Work[ColdMoveState]) -> bool:
@@ -75,7 +75,7 @@ class ColdMove(Moving[ColdMoveState]):
         for work, facts in self.done(batch, "hand_over", end=source, elsewhere=False):
             work.state.parcel = facts["parcel"]
             work.changes["task_state"] = TaskState.RESIZE_MIGRATED.value
-            self.record(work, Status.POST_MIGRATING)
+            self.record(work, MigrationStatus.POST_MIGRATING)
             self.note(work, "compute_resize_instance", host=source(work).host)
             work.advance("bind")
 
@@ -103,7 +103,7 @@ class ColdMove(Moving[ColdMoveState]):
             "progress": 100,
             "fault": None,
         }
-        self.record(work, Status.FINISHED)
+        self.record(work, MigrationStatus.FINISHED)
         self.note(work, self.arrive_event, host=end.host)
         work.writes.append(partial(_settle_quota, work.server.project_id, move))
         if self._tools.confirm_window > 0:

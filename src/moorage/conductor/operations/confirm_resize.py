@@ -10,7 +10,7 @@ from functools import partial
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event, Origin
 from moorage.compute.servers.server import Server
@@ -38,7 +38,7 @@ class ConfirmResize(Moving[MoveState]):
         """Once this is written down, nobody can revert any more; before that, nothing is done."""
         for work in batch:
             work.changes["task_state"] = TaskState.RESIZE_CONFIRMING.value
-            self.record(work, Status.CONFIRMING)
+            self.record(work, MigrationStatus.CONFIRMING)
             work.advance("leave")
 
     def not_left(self, work: Work[MoveState], error: str) -> None:
@@ -52,7 +52,7 @@ class ConfirmResize(Moving[MoveState]):
                 "vm_state": (VmState.STOPPED if shut_down else VmState.ACTIVE).value,
                 "task_state": None,
             }
-            self.record(work, Status.CONFIRMED)
+            self.record(work, MigrationStatus.CONFIRMED)
             self.note(work, _EVENT, host=work.state.move.source.host)
             work.finish()
 
@@ -69,7 +69,7 @@ class ConfirmResize(Moving[MoveState]):
         """It can be confirmed again, or reverted."""
         work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
         work.writes = []
-        self.record(work, Status.FINISHED)
+        self.record(work, MigrationStatus.FINISHED)
         self.note(work, _EVENT, error, host=work.state.move.source.host)
         work.fail(error)
 

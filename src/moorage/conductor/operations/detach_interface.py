@@ -52,7 +52,7 @@ class DetachInterface(InterfaceKind):
 
     @property
     def _has_no_network(self) -> bool:
-        """Then nobody could let go of the port once the host has."""
+        """Then nobody could release the port once the host has."""
         return self._tools.network.reach is NetworkAccess.AGENTS
 
     def detach(self, batch: Sequence[Work[DetachState]]) -> None:

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.conductor.agents import server_spec
 from moorage.conductor.engine.kind import Step
@@ -83,5 +83,5 @@ class Evacuate(Moving[MoveState]):
             self._tools.both_ends.release_source(work.state.move.migration_uuid)
             self._tools.agents.discard(work, work.state.move.source.host)
             work.changes["task_state"] = None
-            self.record(work, Status.DONE)
+            self.record(work, MigrationStatus.DONE)
             work.finish()

@@ -1,7 +1,7 @@
-"""Give back: a conductor came too late with what it got for a server that is nowhere, or gone.
+"""Give back what a conductor got after its lease had ended, for a server that is nowhere, or gone.
 
 Its successor has ended the operation, or a delete has not waited for it any longer. What it claimed and bound
-since then nobody else knows of, so it is written down, and let go of by whoever comes first.
+since then nobody else knows of, so it is written down, and released by whoever comes first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.kind import Nothing, OperationKind
+from moorage.conductor.operations.kind import NoState, OperationKind
 from moorage.conductor.ports import server_ports
 from moorage.ledger import ledger
 
@@ -19,12 +19,12 @@ class GiveBack(OperationKind):
     name = ledger.GIVE_BACK
     steps = (Step("begin"),)
 
-    def begin(self, batch: Sequence[Work[Nothing]]) -> None:
+    def begin(self, batch: Sequence[Work[NoState]]) -> None:
         """Nothing is ever claimed for such a server again, so all that it holds may go."""
         self._tools.network.release([server_ports.holding(work) for work in batch])
         self._tools.placement.release([work.operation.server_uuid for work in batch])
         for work in batch:
             work.finish()
 
-    def give_up(self, work: Work[Nothing], error: str) -> None:
+    def give_up(self, work: Work[NoState], error: str) -> None:
         work.fail(error)

@@ -12,7 +12,7 @@ from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.tools import Tools
 
 
-class Nothing(msgspec.Struct):
+class NoState(msgspec.Struct):
     """The state of an operation that has nothing to remember."""
 
 
@@ -20,7 +20,7 @@ class OperationKind:
     """A step is a method of the same name, which takes a batch."""
 
     name: ClassVar[str]
-    state: ClassVar[type[msgspec.Struct]] = Nothing
+    state: ClassVar[type[msgspec.Struct]] = NoState
     steps: ClassVar[tuple[Step, ...]]
     notification: ClassVar[str | None] = None
 

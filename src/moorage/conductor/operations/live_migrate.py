@@ -14,7 +14,7 @@ from typing import Any
 
 from moorage.bus.contract import ABORT, HURRY
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import LiveMigrationWish, Status
+from moorage.compute.moves.migrations import LiveMigrationWish, MigrationStatus
 from moorage.compute.servers.states import VmState
 from moorage.conductor.agents import server_spec
 from moorage.conductor.engine.kind import Step
@@ -64,7 +64,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
     )
     notification = "live_migration"
     arrive_event = "compute_live_migration"
-    placed_status = Status.PREPARING
+    placed_status = MigrationStatus.PREPARING
 
     def depart(self, work: Work[LiveMigrateState]) -> None:
         if self._aborted(work):
@@ -103,7 +103,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
                 self._abort(work)
             else:
                 work.state.ticket = facts["parcel"]
-                self.record(work, Status.RUNNING)
+                self.record(work, MigrationStatus.RUNNING)
                 work.advance_to_task("migrate")
 
     # ------------------------------------------------------------ the source sends it
@@ -127,7 +127,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
             match work.answer():
                 case Done(facts):
                     work.state.parcel = facts["parcel"]
-                    self.record(work, Status.POST_MIGRATING)
+                    self.record(work, MigrationStatus.POST_MIGRATING)
                     self.note(work, "compute_live_migration", host=source(work).host)
                     work.advance("bind")
                 case Failed(error):
@@ -167,7 +167,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
         for work in batch:
             self._tools.both_ends.release_source(work.state.move.migration_uuid)
             work.changes |= {"vm_state": VmState.ACTIVE.value, "task_state": None}
-            self.record(work, Status.COMPLETED)
+            self.record(work, MigrationStatus.COMPLETED)
             self.note(work, "compute_post_live_migration_at_destination", host=work.server.host)
             work.finish()
 

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 from sqlalchemy.engine import Connection
 
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import Status
-from moorage.compute.moves.move import End, Move
+from moorage.compute.moves.migrations import MigrationStatus
+from moorage.compute.moves.move import Move, MoveEnd
 from moorage.compute.quotas import usage
 from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event
@@ -49,7 +49,7 @@ class Moving(OperationKind, Generic[M]):
 
     arrive_event = "compute_finish_move"
     """What instance actions call the work of the destination."""
-    placed_status = Status.PRE_MIGRATING
+    placed_status = MigrationStatus.PRE_MIGRATING
     """What the migration is once it has a destination."""
 
     # ------------------------------------------------------------ what each kind says
@@ -73,7 +73,7 @@ class Moving(OperationKind, Generic[M]):
     # ------------------------------------------------------------ finding a place
 
     def schedule(self, batch: Sequence[Work[M]]) -> None:
-        """What somebody claimed who came to no checkpoint is given back before it is decided again."""
+        """What a conductor claimed that came to no checkpoint is given back before it is decided again."""
         batch = [
             work
             for work in self._movable(batch)
@@ -136,7 +136,7 @@ class Moving(OperationKind, Generic[M]):
         kind: str,
         *,
         then: str,
-        end: Callable[[Work[M]], End],
+        end: Callable[[Work[M]], MoveEnd],
         down: Callable[[Work[M]], None],
         payload: Callable[[Work[M]], dict[str, Any]] = lambda _work: {},
     ) -> None:
@@ -163,7 +163,7 @@ class Moving(OperationKind, Generic[M]):
         step: str,
         *,
         then: str,
-        end: Callable[[Work[M]], End],
+        end: Callable[[Work[M]], MoveEnd],
         elsewhere: bool,
         payload: Callable[[Work[M]], dict[str, Any]] = lambda _work: {},
     ) -> None:
@@ -179,7 +179,7 @@ class Moving(OperationKind, Generic[M]):
         batch: Sequence[Work[M]],
         step: str,
         *,
-        end: Callable[[Work[M]], End],
+        end: Callable[[Work[M]], MoveEnd],
         elsewhere: bool,
     ) -> Iterator[tuple[Work[M], dict[str, Any]]]:
         """Those whose hosts did what the step `step` ordered, with what they tell; the others go back."""
@@ -192,18 +192,18 @@ class Moving(OperationKind, Generic[M]):
                 case Silent():
                     self.failed(work, step, "the host did not answer", end(work), elsewhere=elsewhere)
 
-    def abandon(self, end: Callable[[Work[M]], End], then: str, work: Work[M]) -> None:
+    def abandon(self, end: Callable[[Work[M]], MoveEnd], then: str, work: Work[M]) -> None:
         """A host that is down cleans up when it comes back, or now, if it hears of it after all."""
         self._tools.agents.discard(work, end(work).host)
         work.advance(then)
 
-    def _alive(self, end: Callable[[Work[M]], End]) -> Callable[[Work[M]], bool]:
+    def _alive(self, end: Callable[[Work[M]], MoveEnd]) -> Callable[[Work[M]], bool]:
         """Whether the host at that end lives: only then it is asked again."""
         return lambda work: end(work).host in self._tools.hosts.up()
 
     # ------------------------------------------------------------ going back
 
-    def failed(self, work: Work[M], step: str, error: str, end: End, *, elsewhere: bool) -> None:
+    def failed(self, work: Work[M], step: str, error: str, end: MoveEnd, *, elsewhere: bool) -> None:
         """One end failed the server: clean up at the destination, and take the next one if that may help."""
         self.note(work, self.arrive_event, error, host=end.host)
         self._keep_attempt(work, step, "failed", error)
@@ -287,7 +287,7 @@ class Moving(OperationKind, Generic[M]):
         """The move has failed, the server is as it was; its action and its trace say why."""
         move = work.state.move
         error = work.state.last_error or ""
-        status = Status.CANCELLED if work.state.aborted else Status.ERROR
+        status = MigrationStatus.CANCELLED if work.state.aborted else MigrationStatus.ERROR
         self.record(work, status)
         work.writes.append(partial(return_quota, work.server.project_id, move))
         work.changes |= {"vm_state": move.old_state, "task_state": None, "fault": fault(error)}
@@ -322,7 +322,7 @@ class Moving(OperationKind, Generic[M]):
 
     # ------------------------------------------------------------ what is written down
 
-    def record(self, work: Work[M], status: Status, end: End | None = None) -> None:
+    def record(self, work: Work[M], status: MigrationStatus, end: MoveEnd | None = None) -> None:
         """Say in the migration how far it is, and where it goes."""
         columns: dict[str, Any] = {}
         if end is not None:
@@ -344,11 +344,11 @@ class Moving(OperationKind, Generic[M]):
         work.state.attempts.append(AttemptRecord(attempt, step, outcome, detail))
 
 
-def source(work: Work[MoveState]) -> End:
+def source(work: Work[MoveState]) -> MoveEnd:
     return work.state.move.source
 
 
-def destination(work: Work[MoveState]) -> End:
+def destination(work: Work[MoveState]) -> MoveEnd:
     """Where the operation has found a place."""
     return work.state.place.end
 

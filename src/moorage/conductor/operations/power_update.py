@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from moorage.compute.servers.states import PowerNumber, VmState
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
-from moorage.conductor.operations.kind import Nothing, OperationKind
+from moorage.conductor.operations.kind import NoState, OperationKind
 
 _STATE_OF: dict[int, str] = {
     PowerNumber.RUNNING: VmState.ACTIVE.value,
@@ -20,7 +20,7 @@ class PowerUpdate(OperationKind):
 
     steps = (Step("begin", then=("done",)), Step("done", then=("begin",)))
 
-    def begin(self, batch: Sequence[Work[Nothing]]) -> None:
+    def begin(self, batch: Sequence[Work[NoState]]) -> None:
         """A host that is down is not waited for: it tells by itself what it sees once it is back."""
         up = self._tools.hosts.up()
         for work in batch:
@@ -29,7 +29,7 @@ class PowerUpdate(OperationKind):
         reachable = [work for work in batch if work.outcome is None]
         self._tools.agents.ask(reachable, "look", then="done", payload=lambda _work: {})
 
-    def done(self, batch: Sequence[Work[Nothing]]) -> None:
+    def done(self, batch: Sequence[Work[NoState]]) -> None:
         for work, answer in self._tools.agents.answers(batch, "begin"):
             match answer:
                 case Done(facts):
@@ -42,7 +42,7 @@ class PowerUpdate(OperationKind):
                 case Silent():
                     self.give_up(work, "the host did not answer")
 
-    def give_up(self, work: Work[Nothing], error: str) -> None:
+    def give_up(self, work: Work[NoState], error: str) -> None:
         """The server is what it was; its action says what went wrong."""
         work.changes = {"task_state": None}
         work.fail(error)

@@ -12,7 +12,7 @@ from functools import partial
 from sqlalchemy.engine import Connection
 
 from moorage.compute.moves import migrations
-from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.servers.states import PowerNumber, VmState
@@ -74,7 +74,7 @@ class RevertResize(Moving[MoveState]):
             "task_state": None,
             "power_state": power,
         }
-        self.record(work, Status.REVERTED)
+        self.record(work, MigrationStatus.REVERTED)
         self.note(work, "compute_finish_revert_resize", host=move.source.host)
         work.writes.append(partial(_settle_quota, work.server.project_id, move))
         work.finish()
@@ -84,7 +84,7 @@ class RevertResize(Moving[MoveState]):
         if work.operation.step in ("begin", "cleaned"):
             work.changes = {"vm_state": VmState.RESIZED.value, "task_state": None}
             work.writes = [partial(_free_quota, work.server.project_id, work.state.move)]
-            self.record(work, Status.FINISHED)
+            self.record(work, MigrationStatus.FINISHED)
             self.note(work, "compute_revert_resize", error, host=work.server.host)
             work.fail(error)
         else:

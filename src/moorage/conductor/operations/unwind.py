@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from moorage.compute.moves.migrations import Status
+from moorage.compute.moves.migrations import MigrationStatus
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving, return_quota, stay_in_group
@@ -61,7 +61,7 @@ class Unwind(Moving[MoveState]):
 
     def over(self, work: Work[MoveState]) -> None:
         move = work.state.move
-        self.record(work, Status.ERROR)
+        self.record(work, MigrationStatus.ERROR)
         work.writes.append(partial(return_quota, work.server.project_id, move))
         work.changes |= {"task_state": None}
         work.finish()

@@ -14,18 +14,18 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from prometheus_client import Counter
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, Tally, Task
-from moorage.compute.aggregates import membership
+from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, OwnershipDigest, Task
+from moorage.compute.aggregates import outbox
 from moorage.compute.hosts import liveness, node_capabilities, peers
 from moorage.compute.hosts.peers import FAILOVER, TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
-from moorage.conductor.ownership import told_traits
+from moorage.conductor.ownership import reported_traits
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import nodes, operations, servers, services
+from moorage.db.upsert import insert_if_absent
 from moorage.drivers.rendezvous import share
 from moorage.drivers.shared_nodes import has_pool
 
@@ -48,7 +48,7 @@ class _Row(NamedTuple):
 
 
 @dataclass
-class Settlement:
+class OwnershipChange:
     """What came of a bid."""
 
     granted: dict[str, int] = field(default_factory=dict)
@@ -79,19 +79,19 @@ def peer_orders(connection: Connection, heartbeat: Heartbeat, down_after: timede
     return [Task(0, "", SET_PEERS, 0, "", {"peers": known})]
 
 
-def order(settlement: Settlement, bid: Bid, lease: float) -> Task | None:
+def order(change: OwnershipChange, bid: Bid, lease: float) -> Task | None:
     """What the host that bid is told."""
-    if not settlement.granted and not bid.everything:
+    if not change.granted and not bid.everything:
         return None
-    told = {"granted": settlement.granted, "traits": settlement.traits, "lease": lease}
+    told = {"granted": change.granted, "traits": change.traits, "lease": lease}
     return Task(0, "", OWN, 0, "", {**told, "all": bid.everything, "answer": bid.question})
 
 
-def corrections(connection: Connection, host: str, tally: Tally, lease: float) -> list[Task]:
+def corrections(connection: Connection, host: str, digest: OwnershipDigest, lease: float) -> list[Task]:
     """All that a host owns, if it believes otherwise: a word got lost, or an operator moved a node."""
     owned = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(nodes.c.epoch), 0))
     found, epochs = connection.execute(owned.where(nodes.c.host == host)).one()
-    if (found, int(epochs)) == (tally.nodes, tally.epochs):
+    if (found, int(epochs)) == (digest.nodes, digest.epochs):
         return []
     return [Task(0, "", OWN, 0, "", {"granted": _owned(connection, host), "all": True, "lease": lease})]
 
@@ -105,13 +105,13 @@ def reminders(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
 
     It has to hear it before it hears that the server should not be there: it would end it on its new host.
     """
-    if TERMS not in heartbeat.facts or not heartbeat.sightings:
+    if TERMS not in heartbeat.facts or not heartbeat.observed:
         return []
     query = (
         sa.select(nodes.c.uuid, nodes.c.epoch)
         .join_from(nodes, servers, servers.c.node_uuid == nodes.c.uuid)
         .where(
-            among(connection, servers.c.uuid, list(heartbeat.sightings)),
+            among(connection, servers.c.uuid, list(heartbeat.observed)),
             servers.c.deleted_at.is_(None),
             nodes.c.host != heartbeat.host,
         )
@@ -120,52 +120,52 @@ def reminders(connection: Connection, heartbeat: Heartbeat) -> list[Task]:
     return [revocation(lost)] if lost else []
 
 
-def settle(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: timedelta) -> Settlement:
+def decide(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: timedelta) -> OwnershipChange:
     """Decide about everything that a host bids, in the transaction of its heartbeat."""
-    host, settlement = heartbeat.host, Settlement()
-    _forget(connection, host, bid.gone, settlement)
-    _release(connection, host, bid.released, settlement)
+    host, change = heartbeat.host, OwnershipChange()
+    _forget(connection, host, bid.gone, change)
+    _release(connection, host, bid.released, change)
     rows = _locked(connection, [node.uuid for node in bid.wanted])
-    settlement.granted |= {uuid: row.epoch for uuid, row in rows.items() if row.host == host}
+    change.granted |= {uuid: row.epoch for uuid, row in rows.items() if row.host == host}
     new = [node for node in bid.wanted if node.uuid not in rows]
     others = {uuid: row for uuid, row in rows.items() if row.host != host}
     living = liveness.hosts_up(connection, down_after) if new or others else set()
     if host in living:  # an operator may have said that it is down
-        _insert(connection, host, new, settlement)
+        _insert(connection, host, new, change)
         failover = bool(heartbeat.facts.get(FAILOVER, True))
-        _take(connection, host, others, living, settlement, failover=failover)
-        _bring_home(connection, host, others, living, settlement)
-    _follow(connection, [node for node in bid.wanted if node.uuid in settlement.granted], rows, settlement)
+        _take(connection, host, others, living, change, failover=failover)
+        _bring_home(connection, host, others, living, change)
+    _follow(connection, [node for node in bid.wanted if node.uuid in change.granted], rows, change)
     if bid.everything:
-        settlement.granted = _owned(connection, host)
-    return settlement
+        change.granted = _owned(connection, host)
+    return change
 
 
-def inherit(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> Settlement:
+def assign_pools(connection: Connection, heartbeat: Heartbeat, down_after: timedelta) -> OwnershipChange:
     """Pools whose host is down: no peer bids for them, but somebody has to look after the servers in them, or
     after machines that are held through them for nobody.
 
     Each goes to that peer to which hashing gives it, as soon as that one is heard of.
     """
-    settlement, terms = Settlement(), heartbeat.facts.get(TERMS) or {}
+    change, terms = OwnershipChange(), heartbeat.facts.get(TERMS) or {}
     if not has_pool(terms) or not heartbeat.facts.get(FAILOVER, True):
-        return settlement
+        return change
     query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
     mates = {host for host, facts in connection.execute(query) if peers.same(facts.get(TERMS), terms)}
     living = liveness.hosts_up(connection, down_after)
     if heartbeat.host not in living or mates <= living:
-        return settlement
-    doubtful = among(connection, nodes.c.uuid, sorted({one.node_uuid for one in heartbeat.doubts}))
+        return change
+    doubtful = among(connection, nodes.c.uuid, sorted({one.node_uuid for one in heartbeat.held_machines}))
     left = sa.select(nodes.c.uuid).where(
         nodes.c.host.in_(sorted(mates - living)),
         node_capabilities.is_pool(),
-        _carries_server() | doubtful if heartbeat.doubts else _carries_server(),
+        _carries_server() | doubtful if heartbeat.held_machines else _carries_server(),
     )
     found = list(connection.execute(left).scalars())
     if found:
         mine = share(heartbeat.host, members(connection, heartbeat, down_after), found)
-        _take(connection, heartbeat.host, _locked(connection, mine), living, settlement, failover=True)
-    return settlement
+        _take(connection, heartbeat.host, _locked(connection, mine), living, change, failover=True)
+    return change
 
 
 class NotMovableError(Exception):
@@ -189,18 +189,18 @@ def move(connection: Connection, node_uuid: str, host: str, down_after: timedelt
     MOVED.labels("by hand").inc()
 
 
-def _forget(connection: Connection, host: str, gone: Collection[str], settlement: Settlement) -> None:
+def _forget(connection: Connection, host: str, gone: Collection[str], change: OwnershipChange) -> None:
     if not gone:
         return
     statement = sa.delete(nodes).where(
         among(connection, nodes.c.uuid, gone), nodes.c.host == host, ~_carries_server()
     )
     found = connection.execute(statement.returning(nodes.c.uuid)).scalars().all()
-    membership.mark_due(connection, found)
-    settlement.changed |= bool(found)
+    outbox.mark(connection, found)
+    change.changed |= bool(found)
 
 
-def _release(connection: Connection, host: str, released: Mapping[str, int], settlement: Settlement) -> None:
+def _release(connection: Connection, host: str, released: Mapping[str, int], change: OwnershipChange) -> None:
     """To nobody, unless a server has come to the node meanwhile: then it stays, at a new epoch."""
     if not released:
         return
@@ -211,12 +211,12 @@ def _release(connection: Connection, host: str, released: Mapping[str, int], set
     stay = [uuid for uuid in held if uuid in carrying]
     _hand(connection, free, NOBODY)
     _hand(connection, stay, host)
-    settlement.granted |= {uuid: rows[uuid].epoch + 1 for uuid in stay}
-    settlement.changed |= bool(free)
+    change.granted |= {uuid: rows[uuid].epoch + 1 for uuid in stay}
+    change.changed |= bool(free)
     MOVED.labels("released").inc(len(free))
 
 
-def _insert(connection: Connection, host: str, new: list[NodeFacts], settlement: Settlement) -> None:
+def _insert(connection: Connection, host: str, new: list[NodeFacts], change: OwnershipChange) -> None:
     """Of two hosts that bid for a new node at once, one inserts it."""
     if not new:
         return
@@ -231,30 +231,28 @@ def _insert(connection: Connection, host: str, new: list[NodeFacts], settlement:
         }
         for node in new
     ]
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(nodes).on_conflict_do_nothing(index_elements=["uuid"])
-    connection.execute(statement, values)
+    connection.execute(insert_if_absent(connection, nodes, key=["uuid"]), values)
     mine = sa.select(nodes.c.uuid, nodes.c.epoch).where(
         among(connection, nodes.c.uuid, [node.uuid for node in new]), nodes.c.host == host
     )
     came = dict(connection.execute(mine).all())
-    settlement.granted |= came
-    settlement.changed |= bool(came)
-    membership.mark_due(connection, came)
+    change.granted |= came
+    change.changed |= bool(came)
+    outbox.mark(connection, came)
 
 
 def _follow(
-    connection: Connection, said: Iterable[NodeFacts], rows: Mapping[str, _Row], settlement: Settlement
+    connection: Connection, said: Iterable[NodeFacts], rows: Mapping[str, _Row], change: OwnershipChange
 ) -> None:
     """Write down what the owner of nodes that were there says of them."""
     for node in said:
         row = rows.get(node.uuid)
         if row is None:
             continue
-        facts = told_traits.kept(row.facts, node.facts)
-        left = told_traits.unsaid(row.facts, node.facts)
+        facts = reported_traits.kept(row.facts, node.facts)
+        left = reported_traits.unsaid(row.facts, node.facts)
         if left:
-            settlement.traits[node.uuid] = left
+            change.traits[node.uuid] = left
         if (row.name, row.facts) != (node.name, facts):
             statement = sa.update(nodes).where(nodes.c.uuid == node.uuid)
             connection.execute(statement.values(name=node.name, facts=facts, updated_at=utcnow()))
@@ -265,7 +263,7 @@ def _take(
     host: str,
     others: Mapping[str, _Row],
     living: set[str],
-    settlement: Settlement,
+    change: OwnershipChange,
     *,
     failover: bool,
 ) -> None:
@@ -279,18 +277,18 @@ def _take(
     }
     _hand(connection, takeable, host)
     for uuid, row in takeable.items():
-        settlement.granted[uuid] = row.epoch + 1
-        settlement.changed = True
+        change.granted[uuid] = row.epoch + 1
+        change.changed = True
         if row.host != NOBODY:
-            settlement.revoked.setdefault(row.host, {})[uuid] = row.epoch + 1
+            change.revoked.setdefault(row.host, {})[uuid] = row.epoch + 1
     _move_servers(connection, [uuid for uuid in takeable if carried.get(uuid)], host)
     MOVED.labels("taken").inc(len(takeable))
-    for loser, lost in settlement.revoked.items():
+    for loser, lost in change.revoked.items():
         LOG.warning("host %s is down: host %s takes over %d of its nodes", loser, host, len(lost))
 
 
 def _bring_home(
-    connection: Connection, host: str, others: Mapping[str, _Row], living: set[str], settlement: Settlement
+    connection: Connection, host: str, others: Mapping[str, _Row], living: set[str], change: OwnershipChange
 ) -> None:
     """A pool has its host's name. When that host is back, a peer that looked after it gives it back, with its
     servers, as soon as nothing is being done to these."""
@@ -305,9 +303,9 @@ def _bring_home(
     _hand(connection, found, host)
     _move_servers(connection, found, host)
     for uuid in found:
-        settlement.granted[uuid] = others[uuid].epoch + 1
-        settlement.revoked.setdefault(others[uuid].host, {})[uuid] = others[uuid].epoch + 1
-        settlement.changed = True
+        change.granted[uuid] = others[uuid].epoch + 1
+        change.revoked.setdefault(others[uuid].host, {})[uuid] = others[uuid].epoch + 1
+        change.changed = True
     MOVED.labels("home").inc(len(found))
 
 
@@ -332,7 +330,7 @@ def _hand(connection: Connection, node_uuids: Collection[str], host: str) -> Non
         .where(among(connection, nodes.c.uuid, node_uuids))
         .values(host=host, epoch=nodes.c.epoch + 1, updated_at=utcnow())
     )
-    membership.mark_due(connection, node_uuids)
+    outbox.mark(connection, node_uuids)
 
 
 def _locked(connection: Connection, node_uuids: Collection[str]) -> dict[str, _Row]:

@@ -2,7 +2,7 @@
 
 From the moment that a destination is found until the move is over, the migration holds what the server held
 at its source, and the server holds what it needs at its destination. Each change of that is one request to
-Placement, so there is no moment at which a host is promised to somebody else.
+Placement, so there is no moment at which another server can claim what either host has for this one.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class BothEnds:
     def give_back(self, work: Work[Any], migration_uuid: str) -> bool:
         """The server stays where it was; nothing happens if the migration holds nothing.
 
-        False if somebody else may have the say by now. Only who has it after the look may act on what was
-        seen: what a successor does later has another generation, and is safe from us.
+        False if our lease has ended. Only who holds it after the look may act on what was seen: what the next
+        holder does later has another generation, and is safe from us.
         """
         server = work.server
         held, generation = self._placement.allocations(migration_uuid)

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.compute.moves.move import End, Move
+from moorage.compute.moves.move import Move, MoveEnd
 from moorage.compute.servers.traces import AttemptRecord
 
 
@@ -24,8 +24,8 @@ class Placed(msgspec.Struct, frozen=True):
     """Whoever keeps the server binds its ports."""
 
     @property
-    def end(self) -> End:
-        return End(self.host, self.node, self.node_uuid, self.zone)
+    def end(self) -> MoveEnd:
+        return MoveEnd(self.host, self.node, self.node_uuid, self.zone)
 
 
 class Placing(msgspec.Struct, kw_only=True, omit_defaults=True):

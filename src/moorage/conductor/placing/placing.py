@@ -19,7 +19,7 @@ from moorage.conductor.engine.work import Work
 from moorage.conductor.placing.both_ends import BothEnds
 from moorage.conductor.placing.placed import MoveState, Placed, Placing
 from moorage.db.tables.compute import traces
-from moorage.deciding.decider import Decider, MoveSource, NoHost, SchedulingPass, Seat
+from moorage.deciding.decider import Decider, HostSearch, MoveSource, NoHost, SchedulingPass
 from moorage.deciding.hosts import Hosts
 from moorage.deciding.subject import Subject
 from moorage.ledger.leases import Lease
@@ -47,7 +47,7 @@ _MOST_ROUNDS = 5
 
 @dataclass(frozen=True, slots=True)
 class DisputedClaim:
-    """Somebody else has claimed for this server: a conductor that is dead, or the one that has the lease now.
+    """Another conductor has claimed for this server: one that is dead, or the one that holds the lease now.
 
     Only who gets a new lease can tell, so nothing is decided.
     """
@@ -77,20 +77,20 @@ class Placer:
         A claim that it has from before is replaced by the new one, never dropped first: see decision 19.
         """
         with SECONDS.time():
-            seats = [_seat(work) for work in batch]
-            for work, seat in zip(batch, seats, strict=True):
+            searches = [_search(work) for work in batch]
+            for work, search in zip(batch, searches, strict=True):
                 if _may_hold(work):
-                    _, seat.generation = self._placement.allocations(work.operation.server_uuid)
-            return self._place(batch, seats)
+                    _, search.generation = self._placement.allocations(work.operation.server_uuid)
+            return self._place(batch, searches)
 
     def place_moves(self, batch: Sequence[Work[MoveState]]) -> list[Placed | NoHost | DisputedClaim]:
         """As `place`, for servers that are on a host: their claims there go to their migrations."""
         with SECONDS.time():
-            return self._place(batch, self._moving_seats(batch))
+            return self._place(batch, self._moving_searches(batch))
 
-    def _moving_seats(self, batch: Sequence[Work[MoveState]]) -> list[Seat]:
+    def _moving_searches(self, batch: Sequence[Work[MoveState]]) -> list[HostSearch]:
         sources = self._hosts.states({work.state.move.source.node_uuid for work in batch})
-        seats = []
+        searches = []
         for work in batch:
             move = work.state.move
             source = sources.get(move.source.node_uuid)
@@ -100,132 +100,143 @@ class Placer:
                 None if source is None else source.cell,
                 move.migration_uuid,
             )
-            seat = Seat.of_move(Subject.of(work.server), leaving, move.flavor, move.target, _tried(work))
-            seat.failed_hosts = frozenset(work.state.failed_hosts)
-            seat.held, seat.generation = self._placement.allocations(work.operation.server_uuid)
-            seats.append(seat)
-        return seats
+            search = HostSearch.of_move(
+                Subject.of(work.server), leaving, move.flavor, move.target, _tried(work)
+            )
+            search.failed_hosts = frozenset(work.state.failed_hosts)
+            search.held, search.generation = self._placement.allocations(work.operation.server_uuid)
+            searches.append(search)
+        return searches
 
     def _place(
-        self, batch: Sequence[Work[Placing]], seats: list[Seat]
+        self, batch: Sequence[Work[Placing]], searches: list[HostSearch]
     ) -> list[Placed | NoHost | DisputedClaim]:
         if not batch:
             return []
         lease = batch[0].lease  # all of a batch have the same
-        self._fill(seats, lease)
-        in_own_way = [n for n, seat in enumerate(seats) if seat.refusal is not None and _boots_again(seat)]
+        self._fill(searches, lease)
+        in_own_way = [
+            n for n, search in enumerate(searches) if search.refusal is not None and _boots_again(search)
+        ]
         for number in in_own_way:
-            seats[number] = self._without_claim(batch[number], seats[number])
-        self._fill([seats[number] for number in in_own_way if not seats[number].disputed], lease)
-        for work, seat in zip(batch, seats, strict=True):
-            if work.state.dropped and seat.host is not None and seat.generation is None:
-                self._outgrow(seat, work.state.dropped)
+            searches[number] = self._without_claim(batch[number], searches[number])
+        self._fill([searches[number] for number in in_own_way if not searches[number].disputed], lease)
+        for work, search in zip(batch, searches, strict=True):
+            if work.state.dropped and search.host is not None and search.generation is None:
+                self._outgrow(search, work.state.dropped)
         outcomes: list[Placed | NoHost | DisputedClaim] = []
-        for work, seat in zip(batch, seats, strict=True):
-            if seat.disputed:
+        for work, search in zip(batch, searches, strict=True):
+            if search.disputed:
                 outcomes.append(DisputedClaim())
                 continue
-            DECISIONS.labels("placed" if seat.refusal is None else "no_host").inc()
-            work.write_together(_write_traces, _trace_row(work, seat))
-            outcomes.append(seat.refusal or _placed(seat))
+            DECISIONS.labels("placed" if search.refusal is None else "no_host").inc()
+            work.write_together(_write_traces, _trace_row(work, search))
+            outcomes.append(search.refusal or _placed(search))
         return outcomes
 
-    def _without_claim(self, work: Work[Placing], seat: Seat) -> Seat:
+    def _without_claim(self, work: Work[Placing], search: HostSearch) -> HostSearch:
         """The claim that it has from before may be just what leaves no room for it."""
-        again = _seat(work)
-        again.disputed = not work.holds() or self._placement.claim([_claim_of(seat, {})]) != [None]
-        work.state.dropped = max(seat.generation or 0, work.state.dropped)
+        again = _search(work)
+        again.disputed = not work.holds() or self._placement.claim([_claim_of(search, {})]) != [None]
+        work.state.dropped = max(search.generation or 0, work.state.dropped)
         return again
 
-    def _outgrow(self, seat: Seat, dropped: int) -> None:
-        """Repeat a claim that began anew, until somebody late can't have its generation in hand."""
+    def _outgrow(self, search: HostSearch, dropped: int) -> None:
+        """Repeat a claim that began anew, until no conductor whose lease has ended has its generation."""
         for generation in range(1, dropped + 1):
-            seat.generation = generation
-            seat.disputed = self._placement.claim([_claim_of(seat, seat.choices[0].allocations)]) != [None]
-            if seat.disputed:
+            search.generation = generation
+            search.disputed = self._placement.claim([_claim_of(search, search.choices[0].allocations)]) != [
+                None
+            ]
+            if search.disputed:
                 return
 
-    def _fill(self, seats: Sequence[Seat], lease: Lease) -> None:
+    def _fill(self, searches: Sequence[HostSearch], lease: Lease) -> None:
         """Decide and claim until each has its host, or its refusal."""
-        left = list(seats)
+        left = list(searches)
         for _ in range(_MOST_ROUNDS):
             if not left:
                 return
             with DECISION_SECONDS.time():
                 this = self._decider.decide(left)
-            left = self._claim([seat for seat in left if seat.refusal is None], this, lease)
-        for seat in left:
-            self._decider.none_left(seat, this)
+            left = self._claim([search for search in left if search.refusal is None], this, lease)
+        for search in left:
+            self._decider.none_left(search, this)
 
-    def _claim(self, seats: Sequence[Seat], this: SchedulingPass, lease: Lease) -> list[Seat]:
+    def _claim(self, searches: Sequence[HostSearch], this: SchedulingPass, lease: Lease) -> list[HostSearch]:
         """Claim the first choice of each; whoever is refused goes on to its next. Those who lost them all.
 
         Who has the lease here has seen what each server holds before any successor could change it.
         """
-        lost: list[Seat] = []
-        while seats:
+        lost: list[HostSearch] = []
+        while searches:
             if not lease.holds():
-                for seat in seats:
-                    seat.disputed = True
+                for search in searches:
+                    search.disputed = True
                 break
-            refused: list[Seat] = []
-            for seat, refusal in zip(seats, self._submit(seats), strict=True):
+            refused: list[HostSearch] = []
+            for search, refusal in zip(searches, self._submit(searches), strict=True):
                 if refusal is None:
-                    _take(seat, this.board)
+                    _take(search, this.board)
                 elif isinstance(refusal, ConsumerChangedError):
-                    seat.disputed = True
+                    search.disputed = True
                 else:
-                    _go_on(seat, refusal, this.board)
-                    (refused if seat.choices else lost).append(seat)
-            seats = refused
+                    _go_on(search, refusal, this.board)
+                    (refused if search.choices else lost).append(search)
+            searches = refused
         return lost
 
-    def _submit(self, seats: Sequence[Seat]) -> list[PlacementRefusedError | None]:
+    def _submit(self, searches: Sequence[HostSearch]) -> list[PlacementRefusedError | None]:
         """New servers all in one go; a move is about two consumers, and comes true for both or not at all."""
-        booting = [seat for seat in seats if seat.leaving is None]
-        claims = [_claim_of(seat, seat.choices[0].allocations) for seat in booting]
+        booting = [search for search in searches if search.leaving is None]
+        claims = [_claim_of(search, search.choices[0].allocations) for search in booting]
         outcomes = iter(self._placement.claim(claims) if booting else ())
-        return [next(outcomes) if seat.leaving is None else self._move(seat, seat.leaving) for seat in seats]
+        return [
+            next(outcomes) if search.leaving is None else self._move(search, search.leaving)
+            for search in searches
+        ]
 
-    def _move(self, seat: Seat, leaving: MoveSource) -> PlacementRefusedError | None:
-        wanted = seat.choices[0].allocations
-        return self._both_ends.take(seat.server, leaving.migration_uuid, wanted, seat.held, seat.generation)
+    def _move(self, search: HostSearch, leaving: MoveSource) -> PlacementRefusedError | None:
+        wanted = search.choices[0].allocations
+        return self._both_ends.take(
+            search.server, leaving.migration_uuid, wanted, search.held, search.generation
+        )
 
 
-def _take(seat: Seat, board: Board) -> None:
+def _take(search: HostSearch, board: Board) -> None:
     """The claim of its first choice was written."""
-    place = seat.choices[0].place
-    seat.trace.chosen = place
-    seat.attempts.append(Attempt(place, "claim", "done"))
-    seat.host = board.hosts[place.node_uuid]
+    place = search.choices[0].place
+    search.trace.chosen = place
+    search.attempts.append(Attempt(place, "claim", "done"))
+    search.host = board.hosts[place.node_uuid]
 
 
-def _go_on(seat: Seat, refusal: PlacementRefusedError, board: Board) -> None:
+def _go_on(search: HostSearch, refusal: PlacementRefusedError, board: Board) -> None:
     """The claim of its first choice was refused."""
-    assert seat.request is not None
-    choice = seat.choices.pop(0)
-    seat.attempts.append(Attempt(choice.place, "claim", "refused", refusal.detail))
-    board.give_back(seat.request, choice.place.node_uuid, choice.allocations)
-    if seat.choices:
-        board.take(seat.request, seat.choices[0].place.node_uuid, seat.choices[0].allocations)
+    assert search.request is not None
+    choice = search.choices.pop(0)
+    search.attempts.append(Attempt(choice.place, "claim", "refused", refusal.detail))
+    board.give_back(search.request, choice.place.node_uuid, choice.allocations)
+    if search.choices:
+        board.take(search.request, search.choices[0].place.node_uuid, search.choices[0].allocations)
 
 
-def _placed(seat: Seat) -> Placed:
-    assert seat.host is not None
+def _placed(search: HostSearch) -> Placed:
+    assert search.host is not None
     return Placed(
-        seat.host.host,
-        seat.host.node,
-        seat.host.node_uuid,
-        seat.host.zone,
-        seat.host.cell,
-        seat.choices[0].mappings,
-        seat.host.binds_ports,
+        search.host.host,
+        search.host.node,
+        search.host.node_uuid,
+        search.host.zone,
+        search.host.cell,
+        search.choices[0].mappings,
+        search.host.binds_ports,
     )
 
 
-def _seat(work: Work[Placing]) -> Seat:
+def _search(work: Work[Placing]) -> HostSearch:
     """For a server that is on no host yet."""
-    return Seat(
+    return HostSearch(
         Subject.of(work.server),
         _tried(work),
         full_cells=frozenset(work.state.full_cells),
@@ -238,31 +249,31 @@ def _tried(work: Work[Placing]) -> frozenset[str]:
 
 
 def _may_hold(work: Work[Placing]) -> bool:
-    """Whether an earlier attempt, or somebody who came to no checkpoint, may have claimed for the server."""
+    """Whether an earlier attempt, or a conductor without a checkpoint, may have claimed for the server."""
     return work.operation.resumed or work.operation.tries > 0 or work.state.placed is not None
 
 
-def _boots_again(seat: Seat) -> bool:
+def _boots_again(search: HostSearch) -> bool:
     """It was to be elsewhere before, and has a claim from then."""
-    return seat.leaving is None and seat.generation is not None and not seat.disputed
+    return search.leaving is None and search.generation is not None and not search.disputed
 
 
-def _claim_of(seat: Seat, allocations: dict[str, dict[str, int]]) -> ConsumerClaim:
+def _claim_of(search: HostSearch, allocations: dict[str, dict[str, int]]) -> ConsumerClaim:
     return ConsumerClaim(
-        consumer_uuid=seat.server.uuid,
+        consumer_uuid=search.server.uuid,
         allocations=allocations,
-        project_id=seat.server.project_id,
-        user_id=seat.server.user_id,
-        consumer_generation=seat.generation,
+        project_id=search.server.project_id,
+        user_id=search.server.user_id,
+        consumer_generation=search.generation,
     )
 
 
-def _trace_row(work: Work[Placing], seat: Seat) -> dict[str, Any]:
+def _trace_row(work: Work[Placing], search: HostSearch) -> dict[str, Any]:
     return {
         "server_id": work.server.id,
         "operation_id": work.operation.id,
         "attempt": work.operation.attempt,
-        "trace": msgspec.to_builtins(seat.trace),
+        "trace": msgspec.to_builtins(search.trace),
     }
 
 

@@ -41,7 +41,7 @@ class PortClaims:
 
     def more(self, server: Server, port: PortRecord) -> ClaimChange | None:
         """With what the port needs of the server's node; None if it hasn't got that."""
-        request = port_needs.added(Request(server.uuid, ()), port.needs)
+        request = port_needs.added(Request(server_uuid=server.uuid, groups=()), port.needs)
         here = request.narrowed(lambda group: group.within(server.on_node))
         offers = self._placement.candidates(here.queries(1)[0]).allocation_requests
         if not offers:
@@ -81,7 +81,7 @@ class PortClaims:
 
 
 def may_plan_again(work: Work[Any]) -> bool:
-    """What was planned could not be made true; somebody else changes the claim, too, but not for ever."""
+    """What was planned could not be made true; another writer changes the claim, too, but not for ever."""
     work.state.plans += 1
     return bool(work.state.plans < _MOST_PLANS)
 

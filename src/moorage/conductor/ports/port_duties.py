@@ -36,7 +36,7 @@ NETWORK_FACT = "network"
 """In what an agent says of itself: whether it has credentials for the network."""
 
 
-class Division(Enum):
+class PortDivision(Enum):
     """Which phases are whose; the value says it for operators."""
 
     AGENTS_DO_BOTH = "agents make and bind the ports of servers, after scheduling"
@@ -46,7 +46,7 @@ class Division(Enum):
     @property
     def early(self) -> bool:
         """Whether ports are made before scheduling."""
-        return self is not Division.AGENTS_DO_BOTH
+        return self is not PortDivision.AGENTS_DO_BOTH
 
 
 class PortDuty(Placing, kw_only=True, omit_defaults=True):
@@ -62,7 +62,7 @@ D = TypeVar("D", bound=PortDuty)
 
 
 @dataclass
-class Split(Generic[D]):
+class PortSplit(Generic[D]):
     """Servers whose ports are about to be bound."""
 
     here: list[Work[D]] = field(default_factory=list)
@@ -78,38 +78,38 @@ class PortDuties:
         self._network = network
         self._down_after = timedelta(seconds=down_after)
         self._lock = threading.Lock()
-        self._said = Division.CONDUCTORS_DO_BOTH
+        self._said = PortDivision.CONDUCTORS_DO_BOTH
 
-    def division(self) -> Division:
+    def division(self) -> PortDivision:
         """As things are now; what changes is said once."""
         found, why = self._divide()
         with self._lock:
             is_news, self._said = found is not self._said, found
-        if is_news and found is Division.CONDUCTORS_DO_BOTH:
+        if is_news and found is PortDivision.CONDUCTORS_DO_BOTH:
             LOG.info("from now on %s", found.value)
         elif is_news:
             LOG.warning("%s for now: %s", found.value, why)
         return found
 
-    def _divide(self) -> tuple[Division, str]:
+    def _divide(self) -> tuple[PortDivision, str]:
         if self._network.reach is NetworkAccess.CONDUCTORS:
-            return Division.CONDUCTORS_DO_BOTH, ""
+            return PortDivision.CONDUCTORS_DO_BOTH, ""
         if self._network.reach is NetworkAccess.AGENTS:
-            return Division.AGENTS_DO_BOTH, "this conductor has no credentials in [neutron]"
+            return PortDivision.AGENTS_DO_BOTH, "this conductor has no credentials in [neutron]"
         ages = self._versions()
         for needed, division in (
-            (AgentVersion.EARLY_PORTS, Division.AGENTS_DO_BOTH),
-            (AgentVersion.BOUND_PORTS, Division.AGENTS_BIND),
+            (AgentVersion.EARLY_PORTS, PortDivision.AGENTS_DO_BOTH),
+            (AgentVersion.BOUND_PORTS, PortDivision.AGENTS_BIND),
         ):
             old = sorted(host for host, version in ages.items() if version < needed)
             if old:
                 return division, f"first, {len(old)} agents have to be upgraded, that of {old[0]} among them"
-        return Division.CONDUCTORS_DO_BOTH, ""
+        return PortDivision.CONDUCTORS_DO_BOTH, ""
 
-    def split(self, batch: Sequence[Work[D]]) -> Split[D]:
+    def split(self, batch: Sequence[Work[D]]) -> PortSplit[D]:
         """Of servers that have just found a host: for whom we go on, and for whom their agents do."""
-        found = Split[D]()
-        agents_bind = self.division() is not Division.CONDUCTORS_DO_BOTH
+        found = PortSplit[D]()
+        agents_bind = self.division() is not PortDivision.CONDUCTORS_DO_BOTH
         willing = [work for work in batch if agents_bind or work.state.late_ports]
         able = self.networked([work.state.place.host for work in willing]) if willing else set()
         for work in batch:

@@ -85,7 +85,7 @@ class Refreshing:
                 self._write(row, ports)
 
     def _write(self, row: dict[str, Any], ports: list[PortRecord]) -> None:
-        """Unless somebody has begun to work on the server, or has changed what we compared with.
+        """Unless an operation has begun on the server, or has changed what we compared with.
 
         A port that is gone has to go from the server's host, too.
         """

@@ -41,7 +41,8 @@ unmirrored_nodes = sa.Table(
     sa.Column("uuid", sa.String(36), primary_key=True),
     sa.Column("since", Timestamp, nullable=False, default=utcnow),
 )
-"""Nodes that came, moved or left, whose provider the mirror has not put into the right aggregates yet."""
+"""The outbox of aggregates: nodes whose provider may have to be in others, since they came, moved or left or
+their host joined or left one; and aggregates that were deleted, which providers may still be in."""
 
 chores = sa.Table(
     "chores",

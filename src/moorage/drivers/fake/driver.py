@@ -96,7 +96,7 @@ class FakeDriver:
                 self._calls.check(call)
                 self._servers.remove(server_uuid)
 
-    def give_way(self, server_uuid: str) -> None:
+    def interrupt(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.DESTROYED)
 
     def start(self, server_uuid: str, node_uuid: str) -> int:

@@ -19,6 +19,7 @@ from prometheus_client import Counter
 
 from moorage.core import paging
 from moorage.core.config import ConfigError
+from moorage.core.microversions import Version, text
 from moorage.core.paging import EndlessListError, MarkerGoneError, Page
 from moorage.drivers.ironic.record import (
     FIELDS,
@@ -42,13 +43,18 @@ SORTED_DETAIL = (1, 43)
 PAGE = 1000
 """What we ask for; Ironic may give less."""
 _TIMEOUT = 60.0
-_TRANSIENT = re.compile(r"is locked|state transition|Unable to establish connection", re.IGNORECASE)
+
+# Ironic's API gives a status and a sentence, but no code: here, and nowhere else, a sentence is read for its
+# meaning, and becomes a type.
+_BUSY = re.compile(r"is locked|state transition|Unable to establish connection", re.IGNORECASE)
+_CHANGED = re.compile(
+    r"Couldn't apply patch|while it is in state|can only be made protected|is protected and", re.IGNORECASE
+)
 
 REQUESTS = Counter(
     "moorage_ironic_requests_total", "Requests to Ironic, by method and status.", ["method", "status"]
 )
 
-Version = tuple[int, int]
 Patch = Sequence[Mapping[str, Any]]
 R = TypeVar("R", NodeRecord, ReservationRecord)
 
@@ -63,6 +69,10 @@ class IronicError(Exception):
 
 class BusyError(IronicError):
     """Not now: the node is locked, a limit is reached, a conductor or the API is away. Look again later."""
+
+
+class ChangedError(IronicError):
+    """The node is not any more what it was when we looked."""
 
 
 class _Page(msgspec.Struct):
@@ -107,7 +117,7 @@ class IronicClient:
             newest = _version(answer.headers.get("X-OpenStack-Ironic-API-Maximum-Version", "1.1"))
             if newest < OLDEST:
                 raise IronicError(
-                    f"Ironic's API is too old: it knows {_text(newest)}, {_text(OLDEST)} is needed"
+                    f"Ironic's API is too old: it knows {text(newest)}, {text(OLDEST)} is needed"
                 )
             self._version = min(newest, NEWEST)
         return self._version
@@ -239,7 +249,7 @@ class IronicClient:
             raise MarkerGoneError(marker) from error
 
     def _ask(self, method: str, path: str, body: Any = None) -> bytes:
-        answer = self._send(method, path, body, _text(self.version()))
+        answer = self._send(method, path, body, text(self.version()))
         content: bytes = answer.content
         return content
 
@@ -265,8 +275,7 @@ class IronicClient:
             return answer
         reason = _reason(answer)
         told = f"Ironic answered {answer.status_code} to {method} {path.partition('?')[0]}: {reason}"
-        kind = BusyError if _is_transient(method, answer.status_code, reason) else IronicError
-        raise kind(told, answer.status_code)
+        raise _kind(method, answer.status_code, reason)(told, answer.status_code)
 
 
 def connect(conf: cfg.ConfigOpts) -> IronicClient:
@@ -286,20 +295,18 @@ def connect(conf: cfg.ConfigOpts) -> IronicClient:
     return IronicClient(adapter)
 
 
-def _is_transient(method: str, status: int, reason: str) -> bool:
-    """Whether it may be otherwise in a moment; a 500 to an order often means that it can't be done."""
-    if status in (409, 500):
-        return (status == 500 and method == "GET") or _TRANSIENT.search(reason) is not None
-    return status > 500
+def _kind(method: str, status: int, sentence: str) -> type[IronicError]:
+    """What a refusal means; a 500 to an order often means that it can't be done."""
+    if status > 500 or (status == 500 and method == "GET"):
+        return BusyError
+    if status in (409, 500) and _BUSY.search(sentence):
+        return BusyError
+    return ChangedError if _CHANGED.search(sentence) else IronicError
 
 
-def _version(text: str) -> Version:
-    major, _, minor = text.partition(".")
+def _version(written: str) -> Version:
+    major, _, minor = written.partition(".")
     return int(major), int(minor)
-
-
-def _text(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
 
 
 def _reason(answer: Any) -> str:

@@ -51,7 +51,7 @@ class _Finishing:
         self._progress(_PROGRESS.get(record.state, 50))
 
     def _is_finished(self, record: NodeRecord) -> bool:
-        """Deployed, and protected from orders that come late."""
+        """Deployed, and protected from calls that were delayed."""
         if not _is_deployed(record):
             return False
         if record.protected or not self._may_protect or self._client.version() < PROTECTION:
@@ -87,7 +87,7 @@ class Deploying(_Finishing):
         if record.instance_uuid is None and not self._attached:
             self._take(record)
             return False
-        self.regret(record)
+        self.compensate(record)
         require_server(record, self._spec.uuid)
         self._note(record)
         seen = marks.read(record)
@@ -100,7 +100,7 @@ class Deploying(_Finishing):
             self._writer.deploy()
             return False
         if record.state in (WAITING, ACTIVE):
-            self._plug()  # somebody's late order may have been quicker than we
+            self._plug()  # a delayed call of another host may have been quicker than we
         return self._is_finished(record)
 
     def _take(self, record: NodeRecord) -> None:
@@ -119,14 +119,14 @@ class Deploying(_Finishing):
         LOG.warning("node %s was deployed by an earlier attempt, and is torn down first", record.uuid)
         Removing(self._spec.uuid, self._client, self._writer)(record)
 
-    def regret(self, record: NodeRecord) -> None:
-        """If the node is not the server's any more, its ports may have come too late."""
+    def compensate(self, record: NodeRecord) -> None:
+        """If the node is not the server's any more, its ports may have come after it left."""
         for port_id in self._attached if record.instance_uuid != self._spec.uuid else ():
             with contextlib.suppress(IronicError):
                 self._client.detach(record.uuid, port_id)
 
     def _plug(self) -> None:
-        """The ports of the server, and none that an order for another one has brought too late."""
+        """The ports of the server, and none that a delayed call for another one has brought."""
         if self._plugged:
             return
         wanted = [str(port["id"]) for port in self._spec.network]

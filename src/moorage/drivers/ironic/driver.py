@@ -27,7 +27,7 @@ from moorage.drivers.ironic import mark as marks
 from moorage.drivers.ironic.client import FILTERS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.deploying import Deploying, Rebuilding, require_server
 from moorage.drivers.ironic.descriptions import Descriptions, Records, describe
-from moorage.drivers.ironic.fleet import KnownNodes
+from moorage.drivers.ironic.known_nodes import KnownNodes
 from moorage.drivers.ironic.leftovers import LastMarks
 from moorage.drivers.ironic.listing import NodeListing
 from moorage.drivers.ironic.operating import Powering, VifChange, power_of
@@ -47,10 +47,10 @@ Step = Callable[[NodeRecord], bool]
 
 
 @runtime_checkable
-class Regretful(Protocol):
-    """A step of which nothing is swept, if it came too late: it undoes that itself."""
+class Compensating(Protocol):
+    """A step that undoes what it did to a node after losing it: nothing of it can be swept."""
 
-    def regret(self, record: NodeRecord) -> None: ...
+    def compensate(self, record: NodeRecord) -> None: ...
 
 
 class IronicDriver:
@@ -99,7 +99,7 @@ class IronicDriver:
     def share(self, host: str, members: Sequence[str]) -> set[str]:
         return share(host, members, list(self.fleet.listed()))
 
-    def fate(self, node_uuid: str) -> SharedNode | None:
+    def look_up_missing(self, node_uuid: str) -> SharedNode | None:
         try:
             record = self.examine(node_uuid)
         except IronicError as error:
@@ -112,8 +112,8 @@ class IronicDriver:
     def keep(self, node_uuids: Collection[str]) -> None:
         self.fleet.own(node_uuids)
 
-    def trust(self, until: float) -> None:
-        self.fleet.keeping.trust(until)
+    def extend_lease(self, until: float) -> None:
+        self.fleet.lease.extend_lease(until)
 
     def nodes(self) -> Sequence[Node]:
         found = (self._descriptions.of(record) for record in self.fleet.owned().values())
@@ -161,14 +161,14 @@ class IronicDriver:
 
     def destroy(self, server_uuid: str, node_uuid: str) -> None:
         """Over once the server is gone: the node is cleaned for a while yet, and nobody's until then."""
-        self.give_way(server_uuid)
+        self.interrupt(server_uuid)
         with self._calls.begin(server_uuid, "destroy") as call:
             found = self._node_with(call, server_uuid)
-            if found is not None and not self.fleet.keeping.has_lost(found):
+            if found is not None and not self.fleet.lease.has_lost(found):
                 self._require(call, found)
                 self._remove(call, server_uuid, found)
 
-    def give_way(self, server_uuid: str) -> None:
+    def interrupt(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.DESTROYED)
 
     def held(self) -> set[Held]:
@@ -249,7 +249,7 @@ class IronicDriver:
 
     def close(self) -> None:
         self._calls.close()
-        self.fleet.keeping.close()
+        self.fleet.lease.close()
 
     _reserved = False
     """Whether nodes become servers' only by reservation."""
@@ -278,8 +278,8 @@ class IronicDriver:
         failures = 0
         while True:
             self._calls.check(call)
-            if self.fleet.keeping.has_lost(node_uuid):
-                self._regret(node_uuid, step)
+            if self.fleet.lease.has_lost(node_uuid):
+                self._compensate(node_uuid, step)
                 raise NotOursError(node_uuid)
             try:
                 record = self.examine(node_uuid)
@@ -300,16 +300,16 @@ class IronicDriver:
                 )
             call.wait(self._settings.poll_interval)
 
-    def _regret(self, node_uuid: str, step: Step) -> None:
+    def _compensate(self, node_uuid: str, step: Step) -> None:
         """What was ordered last may have come when the node was another server's already."""
-        if isinstance(step, Regretful):
+        if isinstance(step, Compensating):
             with contextlib.suppress(IronicError):
                 record = self._client.node(node_uuid)
                 if record is not None:
-                    step.regret(record)
+                    step.compensate(record)
 
     def _owns(self, call: DriverCall, node_uuid: str) -> bool:
-        owns = self.fleet.keeping.has(node_uuid, self._settings.ownership_patience)
+        owns = self.fleet.lease.has(node_uuid, self._settings.ownership_patience)
         self._calls.check(call)
         return owns
 

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from moorage.core.clock import utcnow
 from moorage.core.paging import MarkerGoneError
 from moorage.drivers.ironic.client import SORTED_DETAIL, IronicClient, NodeChange
-from moorage.drivers.ironic.fleet import KnownNodes
+from moorage.drivers.ironic.known_nodes import KnownNodes
 from moorage.drivers.ironic.partition import Partition
 
 _SLACK = timedelta(seconds=60)

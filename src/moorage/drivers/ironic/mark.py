@@ -2,7 +2,7 @@
 
 It is written together with the rest of `instance_info`, and is part of a path in there: so a change can say
 "only if it is still this deployment's", and Ironic refuses it otherwise. A second, shorter one in `extra`
-outlives the deployment: it tells later whose order it may have been that came too late.
+outlives the deployment: it tells later whose call it may have been that was delayed.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Powering:
         self._asked = False
 
     def __call__(self, record: NodeRecord) -> bool:
-        self.regret(record)
+        self.compensate(record)
         require_server(record, self._server_uuid)
         if record.reservation is not None or record.target_power_state is not None:
             return False
@@ -48,8 +48,8 @@ class Powering:
         self._asked = True
         return False
 
-    def regret(self, record: NodeRecord) -> None:
-        """If we asked too late, what we switched off was another server's."""
+    def compensate(self, record: NodeRecord) -> None:
+        """If our call was delayed, what we switched off was another server's."""
         others = record.instance_uuid not in (None, self._server_uuid) and record.state == ACTIVE
         if others and self._tried and self._power == SHUT_DOWN:
             LOG.warning("node %s is another server's by now, and is switched on again", record.uuid)
@@ -72,7 +72,7 @@ class VifChange:
         self._asked = False
 
     def __call__(self, record: NodeRecord) -> bool:
-        self.regret(record)
+        self.compensate(record)
         require_server(record, self._server_uuid)
         if self._asked or (self._port_id in self._client.vifs(record.uuid)) == self._attached:
             return True
@@ -82,8 +82,8 @@ class VifChange:
         self._asked = True
         return False
 
-    def regret(self, record: NodeRecord) -> None:
-        """If we asked too late, the port is on another server's node."""
+    def compensate(self, record: NodeRecord) -> None:
+        """If our call was delayed, the port is on another server's node."""
         if record.instance_uuid != self._server_uuid and self._tried and self._attached:
             with contextlib.suppress(IronicError):
                 self._client.detach(record.uuid, self._port_id)

@@ -20,7 +20,7 @@ _LEAVING = "leaving"
 
 
 class Removing:
-    """What is written down on the node goes before the node is let go, or with it."""
+    """What is written down on the node goes before the node is released, or with it."""
 
     def __init__(
         self, server_uuid: str, client: IronicClient, writer: Writer, *, reserved: bool = False
@@ -34,7 +34,7 @@ class Removing:
         if record.instance_uuid != self._server_uuid or record.state in UNUSED_STATES - {AVAILABLE}:
             return True
         if record.state == AVAILABLE:
-            return self._let_go(record)
+            return self._release(record)
         if record.state in (DEPLOYING, DELETING):
             return False
         # Also from states that we don't know: only Ironic can say that this is not possible.
@@ -46,7 +46,7 @@ class Removing:
             self._writer.tear_down()
         return False
 
-    def _let_go(self, record: NodeRecord) -> bool:
+    def _release(self, record: NodeRecord) -> bool:
         seen = marks.read(record)
         if seen is None and self._reserved:
             return True  # nothing is written down yet: to drop the reservation is enough
@@ -55,12 +55,12 @@ class Removing:
             return False
         for port_id in self._client.vifs(record.uuid):
             self._writer.detach(port_id)
-        self._writer.let_go(seen)
+        self._writer.release(seen)
         return False
 
 
 class Clearing:
-    """A node that is deployed for nobody at all: an order for a server that has left it came too late."""
+    """A node that is deployed for nobody at all: a call for a server that has left it was delayed."""
 
     def __init__(self, server_uuid: str, writer: Writer) -> None:
         self._server_uuid = server_uuid

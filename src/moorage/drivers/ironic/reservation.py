@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from moorage.drivers.ironic import inventory
-from moorage.drivers.ironic.keeping import Keeping
+from moorage.drivers.ironic.node_lease import NodeLease
 from moorage.drivers.ironic.record import ReservationRecord
 
 _MARK = "moorage"
@@ -59,7 +59,7 @@ class Reservations:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.keeping = Keeping()
+        self.lease = NodeLease()
         """The pools that are this host's."""
         self._by_server: dict[str, Reservation] = {}
         self._touched_at: dict[str, float] = {}
@@ -101,7 +101,7 @@ class Reservations:
 
     def machines(self) -> set[str]:
         """The nodes of Ironic that are reserved through the pools that we keep."""
-        pools = self.keeping.all()
+        pools = self.lease.all()
         with self._lock:
             return {
                 one.node_uuid
@@ -120,5 +120,5 @@ class Reservations:
             self._at_work += Counter()  # without those that are down to nothing
 
     def in_kept_pools(self) -> list[Reservation]:
-        pools = self.keeping.all()
+        pools = self.lease.all()
         return [one for one in self.all() if one.pool_uuid in pools]

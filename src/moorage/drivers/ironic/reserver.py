@@ -1,6 +1,6 @@
 """How a machine is reserved for a server in Ironic, and given back.
 
-Ironic knows a reservation by the server's UUID. So what comes late does no harm: to reserve again is refused
+Ironic knows a reservation by the server's UUID. So a delayed call does no harm: to reserve again is refused
 as long as the server has one, and one that is made for a server that is gone says itself that it is ours, and
 is swept; to release is refused while the machine is in use, and whoever is about to use it finds out.
 """
@@ -16,12 +16,12 @@ from typing import Any, TypeVar
 from moorage.drivers.calls import Calls, DriverCall
 from moorage.drivers.contract import DriverError, NoRoomError, NotOursError, ServerSpec
 from moorage.drivers.ironic.client import BusyError, IronicClient, IronicError
-from moorage.drivers.ironic.fleet import KnownNodes
-from moorage.drivers.ironic.keeping import Keeping
+from moorage.drivers.ironic.known_nodes import KnownNodes
+from moorage.drivers.ironic.machine_requirements import MachineRequirements
+from moorage.drivers.ironic.node_lease import NodeLease
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import ALLOCATING, NodeRecord, ReservationRecord
 from moorage.drivers.ironic.settings import IronicSettings
-from moorage.drivers.ironic.wish import MachineRequirements
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -33,7 +33,12 @@ _FREE = {"provision_state": "available", "associated": "false", "maintenance": "
 
 class Reserver:
     def __init__(
-        self, client: IronicClient, settings: IronicSettings, calls: Calls, fleet: KnownNodes, pools: Keeping
+        self,
+        client: IronicClient,
+        settings: IronicSettings,
+        calls: Calls,
+        fleet: KnownNodes,
+        pools: NodeLease,
     ) -> None:
         self._client = client
         self._settings = settings

@@ -25,6 +25,7 @@ from moorage.drivers.contract import (
 from moorage.drivers.ironic import leftovers, pool, reservation
 from moorage.drivers.ironic.client import RESERVATIONS, IronicClient, IronicError
 from moorage.drivers.ironic.leftovers import LastMarks
+from moorage.drivers.ironic.machine_requirements import MachineRequirements
 from moorage.drivers.ironic.mark import Mark
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import ERROR, ReservationRecord
@@ -32,7 +33,6 @@ from moorage.drivers.ironic.reservation import Reservation, Reservations
 from moorage.drivers.ironic.reserved import ReservedMachines
 from moorage.drivers.ironic.reserver import Reserver
 from moorage.drivers.ironic.settings import IronicSettings
-from moorage.drivers.ironic.wish import MachineRequirements
 from moorage.drivers.rendezvous import share
 from moorage.drivers.shared_nodes import RESERVATION, SELECTION, Held, SharedNode
 
@@ -57,7 +57,7 @@ class ReservingDriver:
         self._homes = {self._pool: host}
         """The hosts whose pools we have heard of."""
         self._calls = Calls()
-        fleet, pools = self._machines.fleet, self._reservations.keeping
+        fleet, pools = self._machines.fleet, self._reservations.lease
         self._reserver = Reserver(client, self._settings, self._calls, fleet, pools)
         self._last_marks = LastMarks(self._machines.examine)
         self._owning = threading.Lock()
@@ -117,7 +117,7 @@ class ReservingDriver:
         """Others' pools come without being asked for, when their hosts are down."""
         return {self._pool} | share(host, members, [pool.capacity_uuid(self.partition)])
 
-    def fate(self, node_uuid: str) -> SharedNode | None:
+    def look_up_missing(self, node_uuid: str) -> SharedNode | None:
         """A node of Ironic that this host owned when the scheduler chose nodes is none of ours any more."""
         try:
             if self._client.node(node_uuid) is not None:
@@ -128,15 +128,15 @@ class ReservingDriver:
         return SharedNode(inherited, free=not self._reservations.has_any(node_uuid))
 
     def keep(self, node_uuids: Collection[str]) -> None:
-        self._reservations.keeping.keep(node_uuids)
+        self._reservations.lease.keep(node_uuids)
         self._own_machines()
 
-    def trust(self, until: float) -> None:
-        self._reservations.keeping.trust(until)
-        self._machines.trust(until)
+    def extend_lease(self, until: float) -> None:
+        self._reservations.lease.extend_lease(until)
+        self._machines.extend_lease(until)
 
     def nodes(self) -> Sequence[Node]:
-        kept, reservations = self._reservations.keeping.all(), self._reservations.all()
+        kept, reservations = self._reservations.lease.all(), self._reservations.all()
         records = self._machines.fleet.listed().values()
         inherited = sorted(uuid for uuid in kept if uuid != self._pool and uuid in self._homes)
         own = [self._own_pool()] if self._pool in kept else []
@@ -173,19 +173,19 @@ class ReservingDriver:
 
     def destroy(self, server_uuid: str, node_uuid: str) -> None:
         """The reservation goes with the server: Ironic drops it when it tears the machine down."""
-        self.give_way(server_uuid)
+        self.interrupt(server_uuid)
         with self._calls.begin(server_uuid, "destroy") as call:
             found = self._reserver.settled(call, server_uuid)
             read = None if found is None else reservation.read(found)
             if found is None:
                 self._reservations.drop(server_uuid)
-            elif read is not None and not self._reservations.keeping.has_lost(read.pool_uuid):
+            elif read is not None and not self._reservations.lease.has_lost(read.pool_uuid):
                 self._reserver.require(call, read.pool_uuid)
                 self._remove(call, found)
 
-    def give_way(self, server_uuid: str) -> None:
+    def interrupt(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.DESTROYED)
-        self._machines.give_way(server_uuid)
+        self._machines.interrupt(server_uuid)
 
     def held(self) -> set[Held]:
         """Also through pools of others: one whose host is down has to get another keeper for it."""
@@ -254,7 +254,7 @@ class ReservingDriver:
 
     def close(self) -> None:
         self._calls.close()
-        self._reservations.keeping.close()
+        self._reservations.lease.close()
         self._machines.close()
 
     # ------------------------------------------------------------ how a machine is found

@@ -1,4 +1,4 @@
-"""The calls that change a node. Ironic can't be told who may make them, and any may come late: whoever makes
+"""The calls that change a node. Ironic can't be told who may make them, and any may be delayed: whoever makes
 it is stopped right before, and goes on when the node is another server's.
 
 So each is made right after a look at whether we still may, and besides is one of these, as its text says:
@@ -8,21 +8,15 @@ did by our mark, and undoes it).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import Any
 
 from moorage.drivers.ironic import mark as marks
-from moorage.drivers.ironic.client import BusyError, IronicClient, IronicError
+from moorage.drivers.ironic.client import BusyError, ChangedError, IronicClient, IronicError
 from moorage.drivers.ironic.mark import Change, Mark
 from moorage.drivers.ironic.record import ACTIVE, REBUILD
 
 Info = dict[str, Any]
-
-_CHANGED = re.compile(
-    r"Couldn't apply patch|while it is in state|can only be made protected|is protected and", re.IGNORECASE
-)
-"""What Ironic says when the node is not any more what it was when we looked."""
 
 
 class Writer:
@@ -84,7 +78,7 @@ class Writer:
         """Late: refused if the node has another server; swept if it is free."""
         self._change(marks.associate(mark.server_uuid), _info(marks.info(mark)), marks.last(mark))
 
-    def let_go(self, seen: Mark) -> None:
+    def release(self, seen: Mark) -> None:
         """What was to be deployed goes with the association.
 
         Late: refused, unless it is this deployment's still.
@@ -118,10 +112,8 @@ class Writer:
         self._require()
         try:
             call()
-        except IronicError as error:
-            if _CHANGED.search(str(error)):
-                raise BusyError(str(error), error.status) from error
-            raise
+        except ChangedError as error:
+            raise BusyError(str(error), error.status) from error
 
 
 def _info(info: Info) -> Change:

@@ -8,7 +8,7 @@ from moorage.http.reply import Reply
 from moorage.placement.api.queries import parsing
 from moorage.placement.search import parse
 from moorage.placement.search.candidates import find_candidates
-from moorage.placement.search.encode import Shape
+from moorage.placement.search.encode import AnswerShape
 from moorage.placement.service import PlacementService
 
 
@@ -20,5 +20,5 @@ def index(service: PlacementService, call: Call) -> Reply:
         with service.picture() as (fleet, encoder):
             result = find_candidates(fleet, request, service.settings.search)
             requested = {name for group in request.groups for name in group.resources}
-            body = encoder.encode(result, Shape.at(call.version[1]), requested)
+            body = encoder.encode(result, AnswerShape.at(call.version[1]), requested)
     return Reply(body=body, last_modified=utcnow())

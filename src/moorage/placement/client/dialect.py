@@ -40,7 +40,7 @@ def missing(version: Version) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class CandidatesQuery:
     """One candidates query as the service gets it, and the conditions that are left to us."""
 
     query: tuple[Pair, ...]
@@ -57,7 +57,7 @@ class Question:
     """By suffix, the resource classes of the groups, if the service won't say who serves which."""
 
     @classmethod
-    def of(cls, query: Sequence[Pair], version: Version) -> Question:
+    def of(cls, query: Sequence[Pair], version: Version) -> CandidatesQuery:
         limit = dict(query).get("limit")
         bound = int(limit) if limit is not None and limit.isdecimal() else None
         question = cls(tuple(query), bound, bound)
@@ -74,7 +74,7 @@ class Question:
     def pairs(self) -> list[Pair]:
         return [(name, str(self.limit) if name == "limit" else value) for name, value in self.query]
 
-    def wider(self, received: int, kept: int) -> Question | None:
+    def wider(self, received: int, kept: int) -> CandidatesQuery | None:
         """The question for more candidates, if too few of those received were any good and there are more."""
         if self.limit is None or self.wanted is None or received < self.limit or kept >= self.wanted:
             return None
@@ -115,7 +115,7 @@ class Question:
         }
         return AllocationRequest(request.allocations, mappings)
 
-    def _without_root_traits(self) -> Question:
+    def _without_root_traits(self) -> CandidatesQuery:
         named = [name for key, value in self.query if key == "root_required" for name in value.split(",")]
         return replace(
             self,
@@ -124,7 +124,7 @@ class Question:
             root_forbidden=frozenset(name[1:] for name in named if name.startswith("!")),
         )
 
-    def _without_forbidden_aggregates(self) -> Question:
+    def _without_forbidden_aggregates(self) -> CandidatesQuery:
         def forbids(pair: Pair) -> bool:
             return _split(pair[0])[0] == "member_of" and pair[1].startswith("!")
 
@@ -135,14 +135,14 @@ class Question:
             outside=frozenset(uuid for value in values for uuid in value.split(",")),
         )
 
-    def _without_trees(self) -> Question:
+    def _without_trees(self) -> CandidatesQuery:
         return replace(
             self,
             query=tuple(pair for pair in self.query if _split(pair[0])[0] != "in_tree"),
             trees=frozenset(value for name, value in self.query if _split(name)[0] == "in_tree"),
         )
 
-    def _numbered(self) -> Question:
+    def _numbered(self) -> CandidatesQuery:
         """Each suffix that is no number gets one that nobody uses."""
         suffixes = dict.fromkeys(_split(name)[1] for name, _ in self.query)
         taken = {suffix for suffix in suffixes if _NUMBER.match(suffix)}

@@ -18,7 +18,7 @@ from moorage.placement.client.contract import (
     Written,
     ignore,
 )
-from moorage.placement.client.dialect import Question
+from moorage.placement.client.dialect import CandidatesQuery
 from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, is_concurrent_update, refusal
 from moorage.placement.client.membership_calls import MembershipCalls, together
 from moorage.placement.client.provider_calls import ProviderCalls
@@ -38,7 +38,7 @@ class HttpPlacement:
         self._memberships = MembershipCalls(self._link)
 
     def candidates(self, query: Sequence[tuple[str, str]]) -> Candidates:
-        question: Question | None = Question.of(query, self._link.version)
+        question: CandidatesQuery | None = CandidatesQuery.of(query, self._link.version)
         while question is not None:
             members = self._members(question.outside)
             answer = self._link.get("/allocation_candidates", question.pairs())

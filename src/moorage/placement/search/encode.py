@@ -12,7 +12,7 @@ from moorage.placement.search.result import Candidate, LoneCandidates, SearchRes
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class AnswerShape:
     """What the answer has at one microversion."""
 
     allocations_by_uuid: bool = True
@@ -22,7 +22,7 @@ class Shape:
     trees: bool = True
 
     @classmethod
-    def at(cls, minor: int) -> Shape:
+    def at(cls, minor: int) -> AnswerShape:
         """The shape at microversion 1.`minor`."""
         return cls(
             allocations_by_uuid=minor >= 12,
@@ -50,13 +50,13 @@ class CandidateEncoder:
         self._summaries: dict[int, tuple[int, bytes]] = {}
         self._renames = fleet.names.renames
 
-    def encode(self, result: SearchResult, shape: Shape, requested: Collection[str] = ()) -> bytes:
+    def encode(self, result: SearchResult, shape: AnswerShape, requested: Collection[str] = ()) -> bytes:
         """The body; `requested` are the class names of the request, which older shapes are limited to."""
         requests = self._requests(result.candidates, shape)
         summaries = b",".join(self._all_summaries(result.summarised, shape, requested))
         return b'{"allocation_requests":%b,"provider_summaries":{%b}}' % (requests, summaries)
 
-    def _requests(self, candidates: Sequence[Candidate], shape: Shape) -> bytes:
+    def _requests(self, candidates: Sequence[Candidate], shape: AnswerShape) -> bytes:
         describe = _by_uuid if shape.allocations_by_uuid else _as_list
         uuids = self._fleet.uuids
         if not isinstance(candidates, LoneCandidates) or not candidates:
@@ -66,7 +66,7 @@ class CandidateEncoder:
         return f"[{','.join([uuids[slot].join(around) for slot in candidates.slots_used])}]".encode()
 
     def _all_summaries(
-        self, slots: Iterable[int], shape: Shape, requested: Collection[str]
+        self, slots: Iterable[int], shape: AnswerShape, requested: Collection[str]
     ) -> Iterable[bytes]:
         if not shape.whole:
             return [self._summary(slot, shape, requested) for slot in slots]
@@ -75,14 +75,14 @@ class CandidateEncoder:
             self._renames = self._fleet.names.renames
         return [self._kept_summary(slot, shape) for slot in slots]
 
-    def _kept_summary(self, slot: int, shape: Shape) -> bytes:
+    def _kept_summary(self, slot: int, shape: AnswerShape) -> bytes:
         stamp = self._fleet.stamps[slot]
         kept = self._summaries.get(slot)
         if kept is None or kept[0] != stamp:
             kept = self._summaries[slot] = (stamp, self._summary(slot, shape, ()))
         return kept[1]
 
-    def _summary(self, slot: int, shape: Shape, requested: Collection[str]) -> bytes:
+    def _summary(self, slot: int, shape: AnswerShape, requested: Collection[str]) -> bytes:
         """`"uuid": {…}`, ready to be joined with others."""
         fleet, names = self._fleet, self._fleet.names
         resources = {}
@@ -105,7 +105,7 @@ _BLANK = "*"
 """Stands for a UUID in a pattern: a sign that no name of a class and no suffix of a group can have."""
 
 
-def _by_uuid(candidate: Candidate, uuids: Uuids, shape: Shape) -> dict[str, object]:
+def _by_uuid(candidate: Candidate, uuids: Uuids, shape: AnswerShape) -> dict[str, object]:
     request: dict[str, object] = {
         "allocations": {uuids[slot]: {"resources": held} for slot, held in candidate.allocations.items()}
     }
@@ -116,7 +116,7 @@ def _by_uuid(candidate: Candidate, uuids: Uuids, shape: Shape) -> dict[str, obje
     return request
 
 
-def _as_list(candidate: Candidate, uuids: Uuids, _shape: Shape) -> dict[str, object]:
+def _as_list(candidate: Candidate, uuids: Uuids, _shape: AnswerShape) -> dict[str, object]:
     return {
         "allocations": [
             {"resource_provider": {"uuid": uuids[slot]}, "resources": held}

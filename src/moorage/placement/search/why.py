@@ -17,7 +17,7 @@ from moorage.placement.search.plan import anchors_for, check_names, plan_on
 from moorage.placement.search.request import SearchRequest
 
 
-class Count(msgspec.Struct, frozen=True):
+class ProviderCount(msgspec.Struct, frozen=True):
     """Providers and the trees that they form; a condition between providers counts trees only."""
 
     trees: int
@@ -31,8 +31,8 @@ class Condition(msgspec.Struct, frozen=True):
     group: str | None
     """The suffix of the request group; None if the condition is on the request as a whole."""
     subject: str
-    excludes_alone: Count
-    left: Count
+    excludes_alone: ProviderCount
+    left: ProviderCount
     """What this condition and all before it leave."""
     exact: bool = True
     """False if there were too many trees to try them all."""
@@ -41,7 +41,7 @@ class Condition(msgspec.Struct, frozen=True):
 class Explanation(msgspec.Struct, frozen=True):
     """The whole story: from all providers down to those that are left, condition by condition."""
 
-    total: Count
+    total: ProviderCount
     conditions: list[Condition]
     excludes_most: Condition | None
     """The condition that, alone, rules out the most trees."""
@@ -69,8 +69,8 @@ def explain(fleet: Fleet, request: SearchRequest, misses: int = 5) -> Explanatio
     )
 
 
-def _everything(view: View) -> Count:
-    return Count(int(np.count_nonzero(view.anchors)), len(view.fleet))
+def _everything(view: View) -> ProviderCount:
+    return ProviderCount(int(np.count_nonzero(view.anchors)), len(view.fleet))
 
 
 def _funnel(view: View, request: SearchRequest, checks: list[Check], able: list[Mask]) -> Iterator[Condition]:
@@ -79,7 +79,7 @@ def _funnel(view: View, request: SearchRequest, checks: list[Check], able: list[
     parts = _Parts(view, request)
     for check, trees in zip(checks, able, strict=True):
         parts.narrow(check, trees)
-        excluded = Count(
+        excluded = ProviderCount(
             trees=int(np.count_nonzero(view.anchors & ~trees)),
             providers=int(np.count_nonzero(alive & ~check.own)),
         )
@@ -117,7 +117,7 @@ class _Parts:
                 self._parts[suffix, part] = (own, foreign)
                 self._served[suffix, part] = anchors_for(self._view, own, foreign)
 
-    def left(self, suffix: str | None) -> Count:
+    def left(self, suffix: str | None) -> ProviderCount:
         """The trees left for the request, and the providers in them that are left for one group."""
         trees = self._anchors.copy()
         for served in self._served.values():
@@ -126,15 +126,17 @@ class _Parts:
         for (group, _), (own, foreign) in self._parts.items():
             if suffix in (None, group):
                 providers |= own | foreign
-        return Count(int(np.count_nonzero(trees)), int(np.count_nonzero(providers)))
+        return ProviderCount(int(np.count_nonzero(trees)), int(np.count_nonzero(providers)))
 
 
 def _between_providers(combined: list[CombinationOutcome], before: int) -> Iterator[Condition]:
     """The conditions on combinations, which rule out trees; `before` is how many were left for them."""
     for outcome in combined:
         possible = int(np.count_nonzero(outcome.alone))
-        left = Count(int(np.count_nonzero(outcome.in_order)))
-        yield Condition(outcome.kind, None, outcome.subject, Count(before - possible), left, outcome.exact)
+        left = ProviderCount(int(np.count_nonzero(outcome.in_order)))
+        yield Condition(
+            outcome.kind, None, outcome.subject, ProviderCount(before - possible), left, outcome.exact
+        )
         if outcome.kind is ConditionKind.TOGETHER:
             before = possible
 

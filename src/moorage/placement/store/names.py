@@ -9,11 +9,11 @@ from typing import NamedTuple
 import os_resource_classes
 import os_traits
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import Connection
 
 from moorage.db.among import among
 from moorage.db.tables.placement import inventories, provider_traits, resource_classes, traits
+from moorage.db.upsert import insert_if_absent
 from moorage.placement import feed
 from moorage.placement.errors import ClassNotFound, NameExists, NameInUse, StandardName, TraitNotFound
 
@@ -37,13 +37,8 @@ def ensure_standard(connection: Connection) -> None:
         known = set(connection.execute(sa.select(table.c.name)).scalars())
         missing = [{"name": name} for name in standard if name not in known]
         if missing:
-            connection.execute(_insert_if_absent(connection, table), missing)
+            connection.execute(insert_if_absent(connection, table, key=["name"]), missing)
             feed.append(connection, feed.ChangeKind.NAMES)
-
-
-def _insert_if_absent(connection: Connection, table: sa.Table) -> sa.sql.dml.Insert:
-    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    return insert(table).on_conflict_do_nothing(index_elements=["name"])
 
 
 def all_classes(connection: Connection) -> list[Name]:
@@ -90,7 +85,7 @@ def ensure_trait(connection: Connection, name: str) -> bool:
 
 
 def _ensure(connection: Connection, table: sa.Table, name: str) -> bool:
-    insert = _insert_if_absent(connection, table).values(name=name).returning(table.c.id)
+    insert = insert_if_absent(connection, table, key=["name"]).values(name=name).returning(table.c.id)
     made = connection.execute(insert).scalar_one_or_none() is not None
     if made:
         feed.append(connection, feed.ChangeKind.NAMES)

@@ -11,9 +11,10 @@ import pytest
 from keystoneauth1 import session
 from keystoneauth1.adapter import Adapter
 
+from moorage.core.microversions import Version
 from moorage.core.paging import MarkerGoneError
-from moorage.drivers.ironic.client import IronicClient, NodeChange, Version
-from moorage.drivers.ironic.fleet import KnownNodes
+from moorage.drivers.ironic.client import IronicClient, NodeChange
+from moorage.drivers.ironic.known_nodes import KnownNodes
 from moorage.drivers.ironic.listing import NodeListing
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import NodeRecord

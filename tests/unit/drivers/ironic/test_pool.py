@@ -123,13 +123,13 @@ def test_a_reservation_says_whose_it_is() -> None:
 def test_a_listing_does_not_undo_what_was_seen_since_it_began() -> None:
     known = Reservations()
     old, new = reserved(machine(), "host"), reserved(machine(), "host")
-    known.keeping.keep({pool.uuid_of("host")})
+    known.lease.keep({pool.uuid_of("host")})
     known.put(old)
     known.drop(old.server_uuid)
     known.put(new)
     known.replace([old], began=0.0)
     assert known.all() == [new]
     assert known.machines() == {new.node_uuid}
-    known.keeping.keep(set())
+    known.lease.keep(set())
     assert known.machines() == set()
-    assert not known.keeping.has(pool.uuid_of("host"), 0)
+    assert not known.lease.has(pool.uuid_of("host"), 0)

@@ -31,7 +31,7 @@ _TICK = 5.0
 _PORTION = 100
 
 
-class CatchingUp:
+class BacklogWorker:
     def __init__(
         self, database: Database, placement: PlacementClient, cast: Callable[[str, list[Task]], None]
     ) -> None:

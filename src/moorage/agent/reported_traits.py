@@ -13,13 +13,13 @@ from moorage.agent.journal import Journal
 _NONE: frozenset[str] = frozenset()
 
 
-class ToldTraits:
+class ReportedTraits:
     """Kept in the journal. What is told of a node, and what is heard of it, come from different threads."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._lock = threading.Lock()
-        self._traits = journal.told_traits()
+        self._traits = journal.reported_traits()
 
     def of(self, node_uuid: str) -> frozenset[str]:
         """The same object until there are more."""
@@ -35,5 +35,5 @@ class ToldTraits:
                 if union != self.of(uuid):
                     new[uuid] = sets.setdefault(union, union)
             if new:
-                self._journal.tell_traits(new)
+                self._journal.add_reported_traits(new)
                 self._traits |= new

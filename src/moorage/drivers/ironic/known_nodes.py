@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 
-from moorage.drivers.ironic.keeping import Keeping
+from moorage.drivers.ironic.node_lease import NodeLease
 from moorage.drivers.ironic.record import NodeRecord
 
 Records = Mapping[str, NodeRecord]
@@ -17,7 +17,7 @@ class KnownNodes:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.keeping = Keeping()
+        self.lease = NodeLease()
         self._records: dict[str, NodeRecord] = {}
         self._seen_at: dict[str, float] = {}
         """When a node was looked at on its own."""
@@ -90,7 +90,7 @@ class KnownNodes:
             if owned != self._owned:
                 self._owned = owned
                 self._views.pop("owned", None)
-        self.keeping.keep(owned)
+        self.lease.keep(owned)
 
     def _view(self, name: str, uuids: frozenset[str]) -> Records:
         if name not in self._views:

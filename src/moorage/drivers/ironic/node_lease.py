@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from moorage.core.clock import uptime
 
 
-class Keeping:
+class NodeLease:
     def __init__(self, clock: Callable[[], float] = uptime) -> None:
         self._clock = clock
         self._changed = threading.Condition()
@@ -27,7 +27,7 @@ class Keeping:
             self._kept = frozenset(uuids)
             self._changed.notify_all()
 
-    def trust(self, until: float) -> None:
+    def extend_lease(self, until: float) -> None:
         """By the clock that goes on while nothing else does."""
         with self._changed:
             self._until = until

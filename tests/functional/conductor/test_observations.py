@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.bus.contract import Heartbeat, Sighting, Task
+from moorage.bus.contract import Heartbeat, ObservedServer, Task
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.conductor.agents.inbox import Inbox
 from moorage.core import uuids
@@ -84,8 +84,8 @@ class Control:
         self.orders.clear()
         known = self.stand.journal.newest()
         found = self.stand.driver.servers() if power is None else power
-        seen = {uuid: Sighting(number, *known.get(uuid, (0, 0))) for uuid, number in found.items()}
-        self.inbox.on_heartbeat(Heartbeat("host-1", 1, {"disabled": disabled}, sightings=seen))
+        seen = {uuid: ObservedServer(number, *known.get(uuid, (0, 0))) for uuid, number in found.items()}
+        self.inbox.on_heartbeat(Heartbeat("host-1", 1, {"disabled": disabled}, observed=seen))
         return list(self.orders)
 
     def shown(self, uuid: str) -> tuple[str, int]:

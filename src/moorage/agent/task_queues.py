@@ -10,7 +10,7 @@ from moorage.bus.contract import Task
 
 
 @dataclass(slots=True)
-class _Lane:
+class _ServerQueue:
     """What is going on with one server."""
 
     newest: Fence
@@ -25,26 +25,26 @@ class _Lane:
         return self.work is None and self.removals == 0
 
 
-class Lanes:
+class TaskQueues:
     def __init__(self) -> None:
-        self._lanes: dict[str, _Lane] = {}
+        self._queues: dict[str, _ServerQueue] = {}
         self._changed = threading.Condition()
 
     def admit(self, task: Task) -> bool:
         """Whether the task may have a thread now; if not, it waits, and only the newest that waits counts."""
         with self._changed:
-            lane = self._lanes.setdefault(task.server_uuid, _Lane(fence(task)))
-            lane.newest = max(lane.newest, fence(task))
+            queue = self._queues.setdefault(task.server_uuid, _ServerQueue(fence(task)))
+            queue.newest = max(queue.newest, fence(task))
             if is_removal(task):
-                lane.removals += 1
-                if lane.waiting is not None and fence(lane.waiting) < fence(task):
-                    lane.waiting = None
+                queue.removals += 1
+                if queue.waiting is not None and fence(queue.waiting) < fence(task):
+                    queue.waiting = None
                 return True
-            if lane.idle:
-                lane.work, lane.begun = task, False
+            if queue.idle:
+                queue.work, queue.begun = task, False
                 return True
-            if lane.waiting is None or fence(lane.waiting) < fence(task):
-                lane.waiting = task
+            if queue.waiting is None or fence(queue.waiting) < fence(task):
+                queue.waiting = task
             return False
 
     def begin(self, task: Task) -> bool:
@@ -52,42 +52,42 @@ class Lanes:
         with self._changed:
             if is_removal(task):
                 return True
-            lane = self._lanes[task.server_uuid]
-            lane.begun = fence(task) == lane.newest
-            return lane.begun
+            queue = self._queues[task.server_uuid]
+            queue.begun = fence(task) == queue.newest
+            return queue.begun
 
     def is_newest(self, task: Task) -> bool:
         """Whether nothing newer was heard of the server since the task was taken on."""
         with self._changed:
-            return fence(task) == self._lanes[task.server_uuid].newest
+            return fence(task) == self._queues[task.server_uuid].newest
 
     def others_begun(self, task: Task) -> bool:
         """Whether some other task of the server is at work, so that a removal has to look again after it."""
         with self._changed:
-            return self._lanes[task.server_uuid].begun
+            return self._queues[task.server_uuid].begun
 
     def wait_for_others(self, task: Task, timeout: float) -> bool:
         with self._changed:
-            return self._changed.wait_for(lambda: not self._lanes[task.server_uuid].begun, timeout)
+            return self._changed.wait_for(lambda: not self._queues[task.server_uuid].begun, timeout)
 
     def leave(self, task: Task) -> Task | None:
         """The task is over; answers with the one that may have a thread now."""
         with self._changed:
-            lane = self._lanes[task.server_uuid]
+            queue = self._queues[task.server_uuid]
             if is_removal(task):
-                lane.removals -= 1
+                queue.removals -= 1
             else:
-                lane.work, lane.begun = None, False
+                queue.work, queue.begun = None, False
             self._changed.notify_all()
-            if not lane.idle:
+            if not queue.idle:
                 return None
-            successor, lane.waiting = lane.waiting, None
+            successor, queue.waiting = queue.waiting, None
             if successor is None:
-                del self._lanes[task.server_uuid]
+                del self._queues[task.server_uuid]
             else:
-                lane.work = successor
+                queue.work = successor
             return successor
 
     def busy(self) -> set[str]:
         with self._changed:
-            return set(self._lanes)
+            return set(self._queues)

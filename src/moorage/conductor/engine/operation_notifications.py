@@ -10,7 +10,7 @@ from moorage.conductor.engine.work import Work
 from moorage.ledger.ledger import FIRST_STEP
 
 
-class Notices:
+class OperationNotifications:
     """May tell of the same beginning twice, since a beginning may be tried again."""
 
     def __init__(self, notifications: Notifications) -> None:

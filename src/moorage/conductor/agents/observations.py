@@ -1,7 +1,7 @@
 """What agents see on their hosts, held against what should be there.
 
 A server's power state follows the machine's. A server that should not be on a host any more is discarded: the
-host was thought dead when its build went elsewhere or when it was deleted, and has come back.
+host counted as down when its build went elsewhere or when it was deleted, and has come back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import DISCARD, SET_RATIOS, SET_STATUS, Heartbeat, Sighting, Task
+from moorage.bus.contract import DISCARD, SET_RATIOS, SET_STATUS, Heartbeat, ObservedServer, Task
 from moorage.compute.moves.move import TASKS
 from moorage.compute.servers.states import PowerNumber, VmState
 from moorage.conductor.ownership import pools
@@ -45,7 +45,7 @@ _NEWEST = (
 """A server's newest operation."""
 
 
-class Wished(NamedTuple):
+class DesiredHostState(NamedTuple):
     """What a host should be."""
 
     disabled: bool
@@ -53,7 +53,7 @@ class Wished(NamedTuple):
     """What its aggregates say."""
 
 
-def orders(connection: Connection, heartbeat: Heartbeat, wished: Wished) -> list[Task]:
+def orders(connection: Connection, heartbeat: Heartbeat, wished: DesiredHostState) -> list[Task]:
     """What the agent has to be told, after what it said."""
     return [
         *_status(heartbeat, wished.disabled),
@@ -62,7 +62,7 @@ def orders(connection: Connection, heartbeat: Heartbeat, wished: Wished) -> list
     ]
 
 
-def follow(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> None:
+def follow(connection: Connection, host: str, seen: Mapping[str, ObservedServer]) -> None:
     """Write down the power states of the host's servers, unless an operation is at them or was since."""
     if not seen:
         return
@@ -73,22 +73,22 @@ def follow(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> N
         servers.c.deleted_at.is_(None),
     )
     for row in connection.execute(query.order_by(servers.c.id)).all():
-        sighting = seen[row.uuid]
-        vm_state = _FOLLOWS.get((row.vm_state, sighting.power), row.vm_state)
-        changed = (vm_state, sighting.power) != (row.vm_state, row.power_state)
-        if changed and _is_news(sighting, _last_task(connection, row.id, host)):
+        seen_server = seen[row.uuid]
+        vm_state = _FOLLOWS.get((row.vm_state, seen_server.power), row.vm_state)
+        changed = (vm_state, seen_server.power) != (row.vm_state, row.power_state)
+        if changed and _is_news(seen_server, _last_task(connection, row.id, host)):
             connection.execute(
                 sa.update(servers)
                 .where(servers.c.id == row.id, servers.c.task_state.is_(None))
-                .values(vm_state=vm_state, power_state=sighting.power, updated_at=utcnow())
+                .values(vm_state=vm_state, power_state=seen_server.power, updated_at=utcnow())
             )
 
 
-def _is_news(sighting: Sighting, last: tuple[int, int]) -> bool:
+def _is_news(seen_server: ObservedServer, last: tuple[int, int]) -> bool:
     """Whether the agent had heard of all that it was told when it looked."""
-    if not sighting.attempt:
-        return sighting.operation_id >= last[0]
-    return (sighting.operation_id, sighting.attempt) >= last
+    if not seen_server.attempt:
+        return seen_server.operation_id >= last[0]
+    return (seen_server.operation_id, seen_server.attempt) >= last
 
 
 def _last_task(connection: Connection, server_id: int, host: str) -> tuple[int, int]:
@@ -123,9 +123,9 @@ def _ratios(heartbeat: Heartbeat, ratios: Ratios) -> list[Task]:
     return [Task(0, "", SET_RATIOS, 0, "", {"ratios": dict(ratios)})]
 
 
-def _discards(connection: Connection, host: str, seen: Mapping[str, Sighting]) -> list[Task]:
+def _discards(connection: Connection, host: str, seen: Mapping[str, ObservedServer]) -> list[Task]:
     """Servers that we know, but not as this host's; one that we don't know at all is not ours to end."""
-    present = [uuid for uuid, sighting in seen.items() if sighting.power != PowerNumber.NONE]
+    present = [uuid for uuid, seen_server in seen.items() if seen_server.power != PowerNumber.NONE]
     if not present:
         return []
     query = (
@@ -156,7 +156,7 @@ def _moving_through(host: str) -> sa.ColumnElement[bool]:
 def _discard(row: Mapping[str, Any]) -> Task:
     """Newer than what brought the server there, older than an attempt that may bring it back there.
 
-    Of a deleted server, ports that the agent may have made too late go along.
+    Of a deleted server, ports that the agent may have made since then go along.
     """
     attempt = row["attempt"] if row["finished_at"] is not None else row["attempt"] - 1
     payload = {}
