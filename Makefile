@@ -41,7 +41,7 @@ unit: $(VENV)/.test  ## the quick tests only
 	$(PYTEST) tests/unit $(ARGS)
 
 conformance: $(VENV)/.test reference lab  ## suites that others publish, and the differential tests
-	MOORAGE_EXAMPLES=1 $(PYTEST) tests/conformance tests/unit/placement $(ARGS)
+	MOORAGE_EXAMPLES=1 $(PYTEST) tests/conformance tests/unit/placement tests/functional/compute/test_junk_requests.py $(ARGS)
 
 integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official client
 	$(PYTEST) tests/integration $(ARGS)

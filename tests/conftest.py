@@ -13,6 +13,7 @@ from moorage.db import engine, migrate
 from tests.support import order
 from tests.support import postgres as postgres_server
 from tests.support.postgres import Postgres
+from tests.support.recycled_databases import RecycledDatabases
 
 BACKENDS = ("sqlite", "postgresql")
 _serial = itertools.count(1)
@@ -38,10 +39,10 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres: Postgres) -> str:
-    """Likewise, by name."""
+def postgres_databases(postgres: Postgres) -> RecycledDatabases:
+    """Likewise."""
     _migrate(postgres.create_database("moorage_template"))
-    return "moorage_template"
+    return RecycledDatabases(postgres, "moorage_template")
 
 
 @pytest.fixture
@@ -50,8 +51,9 @@ def sqlite_url(tmp_path: Path, sqlite_template: Path) -> str:
 
 
 @pytest.fixture
-def postgres_url(postgres: Postgres, postgres_template: str) -> Iterator[str]:
-    yield from _fresh_database(postgres, postgres_template)
+def postgres_url(postgres_databases: RecycledDatabases) -> Iterator[str]:
+    with postgres_databases.one() as url:
+        yield url
 
 
 @pytest.fixture(params=BACKENDS)
@@ -68,7 +70,10 @@ def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterat
     if request.param == "sqlite":
         yield _sqlite_url(tmp_path / "moorage.sqlite")
     else:
-        yield from _fresh_database(request.getfixturevalue("postgres"))
+        server: Postgres = request.getfixturevalue("postgres")
+        name = f"empty_{next(_serial)}"
+        yield server.create_database(name)
+        server.drop_database(name)
 
 
 @pytest.fixture(scope="module", params=BACKENDS)
@@ -79,8 +84,9 @@ def module_database_url(
     if request.param == "sqlite":
         yield _copied(request.getfixturevalue("sqlite_template"), tmp_path_factory.mktemp("database"))
     else:
-        server, template = (request.getfixturevalue(name) for name in ("postgres", "postgres_template"))
-        yield from _fresh_database(server, template)
+        databases: RecycledDatabases = request.getfixturevalue("postgres_databases")
+        with databases.one() as url:
+            yield url
 
 
 def _migrate(url: str) -> None:
@@ -95,9 +101,3 @@ def _sqlite_url(path: Path) -> str:
 
 def _copied(template: Path, directory: Path) -> str:
     return _sqlite_url(Path(shutil.copy(template, directory)))
-
-
-def _fresh_database(server: Postgres, template: str | None = None) -> Iterator[str]:
-    name = f"test_{next(_serial)}"
-    yield server.create_database(name, template)
-    server.drop_database(name)

@@ -59,6 +59,9 @@ class Claimants:
     def promised(self) -> int:
         return sum(len(ledger.promised) for ledger in self._ledgers)
 
+    def refused(self) -> int:
+        return sum(len(ledger.refused) for ledger in self._ledgers)
+
     def stop(self) -> Ledger:
         self._stopping.set()
         total = Ledger()

@@ -20,11 +20,12 @@ from moorage.placement.api.openapi import describe
 from moorage.placement.api.routes import API
 from tests.conformance.junk import CONSUMER, PROVIDER, Junk, junk
 from tests.conformance.seeds import SEED
+from tests.support.examples import examples
 from tests.support.stage import SqliteCopies, Stage
 from tests.support.wire import Wire
 
-JUNK = int(os.environ.get("MOORAGE_JUNK") or 3000)
-CASES_AN_OPERATION = 40
+JUNK = int(os.environ.get("MOORAGE_JUNK") or examples(3000))
+CASES_AN_OPERATION = examples(40)
 
 GOOD_VALUES = {
     "resources": "VCPU:1",

@@ -16,11 +16,12 @@ from tests.conformance.answers import differences
 from tests.conformance.fleets import make_fleet
 from tests.conformance.queries import Query, any_query
 from tests.conformance.seeds import SEED
+from tests.support.examples import examples
 from tests.support.stage import Stage
 from tests.support.wire import Wire
 
-QUERIES = int(os.environ.get("MOORAGE_QUERIES") or 5400)
-QUERIES_A_FLEET = 150
+QUERIES = int(os.environ.get("MOORAGE_QUERIES") or examples(5400))
+QUERIES_A_FLEET = 54
 
 
 @pytest.mark.parametrize("number", range(QUERIES // QUERIES_A_FLEET))

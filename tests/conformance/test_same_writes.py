@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from tests.conformance.answers import error_differences, header_differences, normal, unequal
 from tests.conformance.seeds import SEED
 from tests.conformance.writes import CONSUMERS, PROVIDERS, Write, any_write, prelude
+from tests.support.examples import examples
 from tests.support.stage import SqliteCopies, Stage
 from tests.support.wire import Reply, Wire
 
-SEQUENCES = int(os.environ.get("MOORAGE_SEQUENCES") or 30)
+SEQUENCES = int(os.environ.get("MOORAGE_SEQUENCES") or examples(30))
 
 
 @pytest.mark.timeout(900)

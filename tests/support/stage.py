@@ -18,6 +18,7 @@ from tests.conformance.reference_env import reference_bin
 from tests.support import reference
 from tests.support.postgres import Postgres
 from tests.support.profiles import Profile, Settings, ini, policy_settings, policy_text
+from tests.support.recycled_databases import RecycledDatabases
 
 ROOT = Path(__file__).resolve().parents[2]
 _serial = itertools.count(1)
@@ -53,14 +54,14 @@ class PostgresCopies:
 
     def __init__(self, server: Postgres, template: str) -> None:
         self.server = server
-        self.template = template
+        self.copies = RecycledDatabases(server, template)
         self.latest: str | None = None
 
     def next(self) -> str:
         if self.latest is not None:
-            self.server.drop_database(self.latest)
-        self.latest = f"fresh_{next(_serial)}"
-        return self.server.create_database(self.latest, self.template)
+            self.copies.give_back(self.latest)
+        self.latest = self.copies.take()
+        return self.server.database_url(self.latest)
 
 
 class Stage:

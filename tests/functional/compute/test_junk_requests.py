@@ -16,8 +16,9 @@ from moorage.compute_api.servers.server_filters import known_names
 from tests.conformance.junk import ODD_BYTES, ODD_PARTS, ODD_VALUES, positions, renamed, replaced, seldom
 from tests.conformance.seeds import SEED
 from tests.support.compute import Cloud
+from tests.support.examples import examples
 
-JUNK = int(os.environ.get("MOORAGE_JUNK") or 600)
+JUNK = int(os.environ.get("MOORAGE_JUNK") or examples(600))
 MOST_SECONDS = 5.0
 """Of processor time, for one request."""
 

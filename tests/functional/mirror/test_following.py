@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+from collections.abc import Collection, Mapping
 
-from moorage.placement.client.contract import ConsumerClaim
+import pytest
+
+from moorage.placement.client.contract import ConsumerClaim, ProviderAggregates
 from tests.functional.mirror.site import Site, uuid_of
+
+CLAIMS = 4
+"""That come in between, one after the other."""
 
 
 def test_every_node_of_a_host_joins_and_leaves(site: Site) -> None:
@@ -155,29 +162,26 @@ def test_a_host_that_is_added_and_removed_at_once_ends_as_the_last_one_said(site
     assert site.says("n0", "n4") == {"n0": wanted, "n4": wanted}
 
 
-def test_a_claim_in_between_does_not_matter(site: Site) -> None:
-    """A claim is a new generation of its provider."""
+def test_a_claim_in_between_does_not_matter(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A claim is a new generation of its provider: what was read before it can't be written any more."""
 
     site.add("h", "n")
     rack = site.aggregate("rack")
-    done = threading.Event()
+    read = site.placement.aggregates
+    servers = (uuid_of(f"server-{number}") for number in itertools.count())
+    due: list[str] = []
 
-    def boot() -> None:
-        number = 0
-        while not done.wait(0.05):
-            number += 1
-            consumer = uuid_of(f"server-{number}")
+    def read_before_a_claim(uuids: Collection[str]) -> Mapping[str, ProviderAggregates]:
+        found = read(uuids)
+        if due:
+            consumer = due.pop()
             site.direct.claim([ConsumerClaim(consumer, {uuid_of("n"): {"VCPU": 1}}, "p", "u")])
             site.direct.release([consumer])
+        return found
 
-    booting = threading.Thread(target=boot)
-    booting.start()
-    try:
-        for _ in range(3):
-            site.add_host(rack, "h")
-            assert site.says("n") == {"n": {"rack"}}
-            site.remove_host(rack, "h")
-            assert site.says("n") == {"n": set()}
-    finally:
-        done.set()
-        booting.join()
+    monkeypatch.setattr(site.placement, "aggregates", read_before_a_claim)
+    for change, expected in [(site.add_host, {"rack"}), (site.remove_host, set[str]())]:
+        due.extend(itertools.islice(servers, CLAIMS))
+        assert change(rack, "h").status == 200
+        assert due == []
+        assert site.says("n") == {"n": expected}
