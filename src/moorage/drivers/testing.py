@@ -154,7 +154,7 @@ class DriverContract:
         for ask in asked:
             with pytest.raises(DriverError):
                 ask()
-        driver.give_way(stranger)
+        driver.interrupt(stranger)
         driver.destroy(stranger, node)
         assert stranger not in driver.servers()
 
@@ -167,9 +167,9 @@ class DriverContract:
         assert spec.uuid not in stand.driver.servers()
         stand.forget(spec)
 
-    def test_what_makes_way_changes_nothing_any_more(self, stand: DriverStand) -> None:
+    def test_what_is_interrupted_changes_nothing_any_more(self, stand: DriverStand) -> None:
         spec, spawning = _spawning(stand)
-        stand.driver.give_way(spec.uuid)
+        stand.driver.interrupt(spec.uuid)
         assert isinstance(spawning.outcome(), DriverError)
         stand.forget(spec)
 

@@ -82,7 +82,7 @@ class NotebookDriver:
     def progress(self) -> dict[str, int]:
         return {}
 
-    def give_way(self, server_uuid: str) -> None:
+    def interrupt(self, server_uuid: str) -> None:
         """No call is at work for longer than it takes to write a line."""
 
     def close(self) -> None:
