@@ -92,8 +92,8 @@ class Cloud:
         directory = self._data / "agents" / host
         for each in (directory.parent, directory):
             private.directory(each)
-        around = DriverContext(host, directory, self._conf, self._placement)
-        chosen = agent_driver.choose(self._plugin, around)
+        context = DriverContext(host, directory, self._conf, self._placement)
+        chosen = agent_driver.choose(self._plugin, context)
         settings = replace(
             AgentSettings.from_conf(self._conf), host=host, sweep_grace=chosen.loaded.sweep_grace
         )
