@@ -39,9 +39,11 @@ FAILURES = Counter(
 )
 PROBLEMS = (PlacementUnavailableError, PlacementRefusedError)
 """What may go wrong with Placement; all of it is worth another try later."""
-ATTEMPTS = 8
+ATTEMPTS = 20
+"""A provider that servers come to and leave all the time has a new generation whenever one does; each attempt
+has its chance to fall in between, on a busy machine a small one."""
 _PAUSE = 0.02
-_LONGEST_PAUSE = 0.5
+_LONGEST_PAUSE = 0.2
 _CONFLICT = 409
 _AT_ONCE = 2_000
 
