@@ -42,6 +42,8 @@ SCHEDULES = int(os.environ.get("CHAOS_SCHEDULES", "3"))
 SEED = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
 HASTY = replace(SETTINGS, ownership_patience=0.2)
 MOMENTS = ("before the next server comes", "while it is prepared", "when it runs")
+PATIENCE = 240.0
+"""Seconds: more than it takes even where much else is running."""
 _READS = ("/validate", "/vifs", "instance_uuid=", "/allocations/")
 
 
@@ -132,7 +134,7 @@ class Lateness:
             line.fail(replace(self.call, until=late))
             over = threading.Event()
             with at_work(lambda: live(first, self.left, over)):
-                wait_until(lambda: line.struck == 1 or over.is_set(), "the call that comes late", 60)
+                wait_until(lambda: line.struck == 1 or over.is_set(), "the call that comes late", PATIENCE)
                 if line.struck == 0:
                     print("a locked node had needed one call more in the calm life")
                     return
@@ -156,7 +158,7 @@ class Lateness:
             prepared = threading.Event()
             line.fail(Fault(works=True, times=1, method="GET", path="/validate", until=prepared))
             with at_work(lambda: self.spawn(heir)) as failures:
-                wait_until(lambda: line.struck == 1, "the next server to be prepared", 60)
+                wait_until(lambda: line.struck == 1, "the next server to be prepared", PATIENCE)
                 late.set()
                 prepared.set()
             assert failures == []
@@ -190,7 +192,7 @@ class Lateness:
             free = shown["provision_state"] == "available" and shown["instance_uuid"] is None
             return free or shown["instance_uuid"] == self.next.uuid
 
-        wait_until(swept, "what was left to be swept", 60)
+        wait_until(swept, "what was left to be swept", PATIENCE)
 
     def check(self, heir: Driver) -> None:
         shown = self.metal.show(self.node)
