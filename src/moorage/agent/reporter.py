@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -33,7 +34,9 @@ class Reporter:
         self._again: deque[Result] = deque()
         self._batch: list[Result] = []
         """What the bus has not taken yet."""
-        self._tries = Periodic("results", _LONGEST_PAUSE, self._deliver, first_pause, pool)
+        self._tries = Periodic(
+            "results", math.inf, self._deliver, first_pause, longest_retry=_LONGEST_PAUSE, pool=pool
+        )
 
     def start(self) -> None:
         """Report first what an earlier life of this agent could not."""

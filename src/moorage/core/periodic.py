@@ -29,12 +29,15 @@ class Periodic:
         interval: float,
         work: Callable[[], bool | None],
         first_retry: float = FIRST_RETRY,
+        longest_retry: float | None = None,
         pool: ElasticPool | None = None,
     ) -> None:
+        """An `interval` without end is for work that is done only when woken."""
         self._name = name
         self._interval = interval
         self._work = work
         self._first_retry = self._retry = first_retry
+        self._longest_retry = interval if longest_retry is None else longest_retry
         self._pool = pool or ElasticPool(name, size=1)
         self._changed = threading.Condition()
         self._running: threading.Thread | None = None
@@ -69,7 +72,7 @@ class Periodic:
         if pause <= 0:
             self._submitted = True
             self._pool.submit(self._run)
-        elif self._alarm is None or self._alarm > self._due:
+        elif pause < math.inf and (self._alarm is None or self._alarm > self._due):
             alarm = self._alarm = self._due
             self._pool.submit_later(pause, lambda: self._on_alarm(alarm))
 
@@ -97,7 +100,7 @@ class Periodic:
         if succeeded:
             self._retry = self._first_retry
             return self._interval
-        pause, self._retry = min(self._retry, self._interval), self._retry * 2
+        pause, self._retry = min(self._retry, self._longest_retry), self._retry * 2
         return pause
 
     def _succeeds(self) -> bool:
