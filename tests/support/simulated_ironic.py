@@ -21,6 +21,7 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.loading import get_plugin_loader
 
 from moorage.core import uuids
+from moorage.core.clock import utcnow
 from moorage.drivers.ironic.client import IronicClient
 from tests.support.processes import free_port
 
@@ -141,6 +142,7 @@ class SimulatedIronic:
         node = self.nodes[uuid]
         if body["target"] != "active" and node["protected"]:
             return 403, {"error_message": {"faultstring": "it is protected and cannot be undeployed"}}
+        node["provision_updated_at"] = utcnow().isoformat()
         if body["target"] == "deleted":
             node |= {"provision_state": "available", "instance_uuid": None, "power_state": "power off"}
             node["instance_info"] = {}

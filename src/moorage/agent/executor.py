@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import msgspec
 from prometheus_client import Counter
@@ -16,8 +15,10 @@ from moorage.agent.driver_tasks import Facts
 from moorage.agent.journal import Journal, is_removal
 from moorage.agent.ports import Ports
 from moorage.agent.reporter import Reporter
+from moorage.agent.shared_threads import SharedThreads, destroyers
 from moorage.agent.task_queues import TaskQueues
 from moorage.bus.contract import ABORT, DISCARD, HURRY, NO_ROOM, RELEASE_PORTS, Result, Task
+from moorage.core.elastic_pool import PoolShare
 from moorage.drivers.contract import (
     Driver,
     DriverClosedError,
@@ -44,7 +45,7 @@ _PLACING = frozenset({"spawn", "take_over", "expect"})
 class Executor:
     """Tasks of one server follow each other; only `destroy` does not wait, since it ends what is at work.
 
-    Destroys have threads of their own, so that machines that hang can't keep others from being destroyed.
+    Destroys are counted by themselves, so that machines that hang can't keep others from being destroyed.
     """
 
     def __init__(
@@ -54,13 +55,16 @@ class Executor:
         send: Callable[[list[Result]], None],
         threads: int = 32,
         ports: Ports | None = None,
+        shared: SharedThreads | None = None,
     ) -> None:
+        """`threads` is how many tasks are at work at once; destroys come on top of that."""
+        shared = shared or SharedThreads.of_process(threads)
         self._driver = driver
         self._ports = ports or Ports(None)
         self._journal = journal
-        self._reporter = Reporter(journal, send)
-        self._workers = ThreadPoolExecutor(threads, thread_name_prefix="task")
-        self._destroyers = ThreadPoolExecutor(max(4, threads // 2), thread_name_prefix="destroy")
+        self._reporter = Reporter(journal, send, pool=shared.beats)
+        self._workers = PoolShare(shared.tasks, threads)
+        self._destroyers = PoolShare(shared.tasks, destroyers(threads))
         self._queues = TaskQueues()
         self._order = threading.Lock()
         self._closed = False
@@ -107,8 +111,7 @@ class Executor:
 
     def aside(self, work: Callable[[], None]) -> None:
         """Have something done that is no task, by those who destroy servers."""
-        with contextlib.suppress(RuntimeError):  # shut down meanwhile
-            self._destroyers.submit(work)
+        self._destroyers.submit(work)
 
     def busy(self) -> set[str]:
         """Servers that something is being done to, whose state says nothing yet."""
@@ -118,8 +121,8 @@ class Executor:
         """Begin nothing more; the driver was closed, so what is at work ends soon and goes on next time."""
         with self._order:
             self._closed = True
-        self._workers.shutdown(wait=True, cancel_futures=True)
-        self._destroyers.shutdown(wait=True, cancel_futures=True)
+        self._workers.close()
+        self._destroyers.close()
         self._reporter.stop()
 
     def _schedule(self, task: Task) -> None:
@@ -128,8 +131,7 @@ class Executor:
 
     def _hand_over(self, task: Task) -> None:
         pool = self._destroyers if is_removal(task) else self._workers
-        with contextlib.suppress(RuntimeError):  # shut down meanwhile: it is done after the next start
-            pool.submit(self._work, task)
+        pool.submit(partial(self._work, task))  # if it is closed meanwhile, that is done after the next start
 
     def _work(self, task: Task) -> None:
         try:

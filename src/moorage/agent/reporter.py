@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import threading
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -11,6 +11,8 @@ from prometheus_client import Counter
 
 from moorage.agent.journal import Journal
 from moorage.bus.contract import Result, Task
+from moorage.core.elastic_pool import ElasticPool
+from moorage.core.periodic import Periodic
 
 LOG = logging.getLogger(__name__)
 
@@ -20,45 +22,44 @@ _LONGEST_PAUSE = 15.0
 
 class Reporter:
     def __init__(
-        self, journal: Journal, send: Callable[[list[Result]], None], first_pause: float = 0.2
+        self,
+        journal: Journal,
+        send: Callable[[list[Result]], None],
+        first_pause: float = 0.2,
+        pool: ElasticPool | None = None,
     ) -> None:
         self._journal = journal
         self._send = send
-        self._first_pause = first_pause
         self._finished: deque[tuple[Task, Result]] = deque()
         self._again: deque[Result] = deque()
-        self._wake = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="results", daemon=True)
+        self._batch: list[Result] = []
+        """What the bus has not taken yet."""
+        self._tries = Periodic(
+            "results", math.inf, self._deliver, first_pause, longest_retry=_LONGEST_PAUSE, pool=pool
+        )
 
     def start(self) -> None:
         """Report first what an earlier life of this agent could not."""
         self._again.extend(self._journal.unreported())
-        self._wake.set()
-        self._thread.start()
+        self._tries.start()
 
     def finished(self, task: Task, result: Result) -> None:
         self._finished.append((task, result))
-        self._wake.set()
+        self._tell()
 
     def repeat(self, results: list[Result]) -> None:
         """Say again what was said before: somebody asks for it."""
         self._again.extend(results)
-        self._wake.set()
+        self._tell()
+
+    def _tell(self) -> None:
+        """At once, unless the bus did not take what came before: then it has its pause."""
+        if not self._batch:
+            self._tries.wake()
 
     def stop(self) -> None:
         """What is not sent by now stays in the journal, for the next start."""
-        self._stopping.set()
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(10)
-
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._wake.wait()
-            self._wake.clear()
-            if batch := self._gather():
-                self._deliver(batch)
+        self._tries.stop()
         self._gather()
 
     def _gather(self) -> list[Result]:
@@ -66,19 +67,17 @@ class Reporter:
         again = [self._again.popleft() for _ in range(len(self._again))]
         return again + (self._journal.finish(finished) if finished else [])
 
-    def _deliver(self, batch: list[Result]) -> None:
+    def _deliver(self) -> bool:
         """Send, as often as it takes; what is finished in the meantime goes along."""
-        pause = self._first_pause
         while True:
+            self._batch += self._gather()
+            if not self._batch:
+                return True
             try:
-                self._send(batch)
+                self._send(self._batch)
             except Exception as error:
                 FAILURES.inc()
-                LOG.warning("%d results can't be reported, next try in %.1f s: %s", len(batch), pause, error)
-                if self._stopping.wait(pause):
-                    return
-                pause = min(pause * 2, _LONGEST_PAUSE)
-                batch += self._gather()
-            else:
-                self._journal.reported(batch)
-                return
+                LOG.warning("%d results can't be reported, and are tried again: %s", len(self._batch), error)
+                return False
+            self._journal.reported(self._batch)
+            self._batch = []

@@ -18,6 +18,7 @@ from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
 from moorage.agent.ownership import Ownership, OwnershipUpdate
 from moorage.agent.ports import Ports
+from moorage.agent.shared_threads import SharedThreads
 from moorage.agent.sharing import Sharing
 from moorage.agent.sweeping import Sweeping
 from moorage.agent.tracker import Tracker
@@ -107,15 +108,17 @@ class AgentService:
         journal: Journal,
         ownership: Ownership | None = None,
         ports: Ports | None = None,
+        shared: SharedThreads | None = None,
     ) -> None:
         """With `ownership`, the driver's nodes are shared with other hosts, and it says which are ours; with
-        `ports`, conductors may leave those of servers to us."""
+        `ports`, conductors may leave those of servers to us; with `shared`, this process has other hosts."""
+        shared = shared or SharedThreads.of_process(settings.threads)
         self._settings = settings
         self._driver = driver
         self._abilities = parts.of(driver)
         self._bus = bus
         self._journal = journal
-        self._executor = Executor(driver, journal, bus.report, settings.threads, ports)
+        self._executor = Executor(driver, journal, bus.report, settings.threads, ports, shared)
         self._facts: dict[str, Any] = {
             "network": ports is not None and ports.have_network,
             "driver": settings.driver,
@@ -138,9 +141,10 @@ class AgentService:
         self._said_all_at = time.monotonic()
         self._forgotten = threading.Event()
         """Set while somebody waits for us to say everything again."""
-        self._heartbeats = Periodic("heartbeat", settings.heartbeat_interval, self._beat)
-        self._inventory = Periodic("inventory", settings.inventory_interval, self._report_inventory)
-        self._looks = Periodic("look", settings.inventory_interval, self._look)
+        pool, often, seldom = shared.beats, settings.heartbeat_interval, settings.inventory_interval
+        self._heartbeats = Periodic("heartbeat", often, self._beat, pool=pool)
+        self._inventory = Periodic("inventory", seldom, self._report_inventory, pool=pool)
+        self._looks = Periodic("look", seldom, self._look, pool=pool)
 
     def start(self) -> None:
         """Go on with interrupted work, then be there for new work, then say so."""

@@ -1,4 +1,4 @@
-"""A bounded queue with one thread at its end, which takes all that waits and hands it over at once."""
+"""A bounded queue: one thread of a pool at a time takes all that waits, and hands it over at once."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from moorage.bus.contract import BusError
+from moorage.core.elastic_pool import ElasticPool
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -19,7 +20,12 @@ class Channel(Generic[T]):
     """Many threads put, one thread delivers; the slower delivery is, the larger its batches grow."""
 
     def __init__(
-        self, name: str, deliver: Callable[[list[T]], None], capacity: int = 10_000, patience: float = 5.0
+        self,
+        name: str,
+        deliver: Callable[[list[T]], None],
+        capacity: int = 10_000,
+        patience: float = 5.0,
+        pool: ElasticPool | None = None,
     ) -> None:
         self._name = name
         self._deliver = deliver
@@ -28,8 +34,9 @@ class Channel(Generic[T]):
         self._items: deque[T] = deque()
         self._changed = threading.Condition()
         self._closed = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._pool = pool or ElasticPool(name, size=1)
+        self._submitted = False
+        self._delivering: threading.Thread | None = None
 
     def put(self, items: Iterable[T]) -> None:
         """Queue `items`, all or none; waits a bounded time for room, then raises."""
@@ -43,15 +50,17 @@ class Channel(Generic[T]):
             if self._closed:
                 raise BusError(f"{self._name} is closed")
             self._items.extend(batch)
-            self._changed.notify_all()
+            if not self._submitted:
+                self._submitted = True
+                self._pool.submit(self._run)
 
     def close(self, timeout: float = 5.0) -> None:
         """Deliver what is queued, then end."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if threading.current_thread() is not self._thread:
-            self._thread.join(timeout)
+            if threading.current_thread() is not self._delivering:
+                self._changed.wait_for(lambda: not self._submitted, timeout)
 
     def _run(self) -> None:
         while batch := self._take():
@@ -62,11 +71,11 @@ class Channel(Generic[T]):
                 LOG.exception("%s: %d messages could not be delivered", self._name, len(batch))
 
     def _take(self) -> list[T]:
-        """All that waits; empty only when the channel is closed."""
+        """All that waits; if that is nothing, the pool is called again for what comes next."""
         with self._changed:
-            while not self._items and not self._closed:
-                self._changed.wait()
             batch = list(self._items)
             self._items.clear()
+            self._submitted = bool(batch)
+            self._delivering = threading.current_thread() if batch else None
             self._changed.notify_all()
             return batch

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TypeVar
 
 from moorage.bus.channel import Channel
 from moorage.bus.contract import BusError, Heartbeat, Result, Task
+from moorage.core.elastic_pool import ElasticPool
+
+T = TypeVar("T")
 
 
 class LocalBus:
     """Joins the conductor and the agents of a process. Each gets its own side, and closes only that."""
 
-    def __init__(self, capacity: int = 10_000, patience: float = 5.0) -> None:
+    def __init__(
+        self, capacity: int = 10_000, patience: float = 5.0, pool: ElasticPool | None = None
+    ) -> None:
         self._capacity = capacity
         self._patience = patience
+        self._pool = pool or ElasticPool("bus")
         self._lock = threading.Lock()
         self._agents: dict[str, Channel[Task]] = {}
         self._results: Channel[Result] | None = None
@@ -51,7 +58,7 @@ class LocalBus:
         with self._lock:
             if host in self._agents:
                 raise BusError(f"an agent of host {host} is here already")
-            self._agents[host] = Channel(f"tasks of {host}", on_tasks, self._capacity, self._patience)
+            self._agents[host] = self._channel(f"tasks of {host}", on_tasks)
 
     def detach_agent(self, host: str) -> None:
         with self._lock:
@@ -69,8 +76,11 @@ class LocalBus:
         with self._lock:
             if self._results is not None:
                 raise BusError("a conductor is here already")
-            self._results = Channel("results", on_results, self._capacity, self._patience)
-            self._heartbeats = Channel("heartbeats", deliver_heartbeats, self._capacity, self._patience)
+            self._results = self._channel("results", on_results)
+            self._heartbeats = self._channel("heartbeats", deliver_heartbeats)
+
+    def _channel(self, name: str, deliver: Callable[[list[T]], None]) -> Channel[T]:
+        return Channel(name, deliver, self._capacity, self._patience, self._pool)
 
     def detach_conductor(self) -> None:
         with self._lock:

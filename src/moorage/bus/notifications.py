@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from oslo_config import cfg
 from prometheus_client import Counter
@@ -62,6 +62,13 @@ class NoNotifications:
         pass
 
 
+class _Notification(NamedTuple):
+    publisher_id: str
+    event_type: str
+    payload: dict[str, Any]
+    is_error: bool
+
+
 class OsloNotifications:
     """Sent by a thread of their own, so that a slow RabbitMQ slows nothing else."""
 
@@ -74,7 +81,7 @@ class OsloNotifications:
         self._notifier = oslo_messaging.Notifier(
             self._transport, driver="messagingv2", topics=conf.notifications.topics, retry=_RETRIES
         )
-        self._channel: Channel[dict[str, Any]] = Channel("notifications", self._send, patience=0.0)
+        self._channel: Channel[_Notification] = Channel("notifications", self._send, patience=0.0)
 
     def server(
         self,
@@ -85,13 +92,14 @@ class OsloNotifications:
         error: str | None = None,
         request_id: str | None = None,
     ) -> None:
-        message = {
-            "event_type": f"instance.{action}.{phase.value}",
-            "publisher_id": f"nova-compute:{server['host'] or ''}",
-            "payload": payload(action, server, error, request_id),
-        }
+        notification = _Notification(
+            publisher_id=f"nova-compute:{server['host'] or ''}",
+            event_type=f"instance.{action}.{phase.value}",
+            payload=payload(action, server, error, request_id),
+            is_error=phase is Phase.ERROR,
+        )
         try:
-            self._channel.put([message])
+            self._channel.put([notification])
         except BusError:
             DROPPED.inc()
 
@@ -99,12 +107,11 @@ class OsloNotifications:
         self._channel.close()
         self._transport.cleanup()
 
-    def _send(self, messages: list[dict[str, Any]]) -> None:
-        for message in messages:
-            notifier = self._notifier.prepare(publisher_id=message["publisher_id"])
-            failed = message["event_type"].endswith(f".{Phase.ERROR.value}")
-            notify = notifier.error if failed else notifier.info
-            notify({}, message["event_type"], message["payload"])
+    def _send(self, notifications: list[_Notification]) -> None:
+        for one in notifications:
+            notifier = self._notifier.prepare(publisher_id=one.publisher_id)
+            notify = notifier.error if one.is_error else notifier.info
+            notify({}, one.event_type, one.payload)
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Notifications:

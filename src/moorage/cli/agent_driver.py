@@ -30,9 +30,9 @@ class ChosenDriver:
         return changed
 
 
-def choose(plugin: Plugin, around: DriverContext) -> ChosenDriver:
-    loaded = plugin.load(around)
+def choose(plugin: Plugin, context: DriverContext) -> ChosenDriver:
+    loaded = plugin.load(context)
     if not isinstance(loaded.driver, SharedNodes):
         return ChosenDriver(loaded, None)
     failover = loaded.failover_servers
-    return ChosenDriver(loaded, Ownership(around.host, loaded.driver, failover_servers=failover))
+    return ChosenDriver(loaded, Ownership(context.host, loaded.driver, failover_servers=failover))

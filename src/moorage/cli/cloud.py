@@ -9,6 +9,7 @@ from oslo_config import cfg
 
 from moorage.agent.journal import Journal
 from moorage.agent.service import AgentService, AgentSettings
+from moorage.agent.shared_threads import SharedThreads
 from moorage.bus import notifications
 from moorage.bus.local import LocalBus
 from moorage.cli import agent_driver, seeding
@@ -43,7 +44,8 @@ class Cloud:
         self._placement = placement
         network = connect_network(conf, self._database)
         self._catalogue = Catalogue(self._database)
-        self._bus = bus = LocalBus()
+        self._threads = SharedThreads.of_process(conf.agent.threads)
+        self._bus = bus = LocalBus(pool=self._threads.beats)
         self._conductor = ConductorService(
             self._database,
             ConductorSettings.from_conf(conf),
@@ -90,11 +92,19 @@ class Cloud:
         directory = self._data / "agents" / host
         for each in (directory.parent, directory):
             private.directory(each)
-        around = DriverContext(host, directory, self._conf, self._placement)
-        chosen = agent_driver.choose(self._plugin, around)
+        context = DriverContext(host, directory, self._conf, self._placement)
+        chosen = agent_driver.choose(self._plugin, context)
         settings = replace(
             AgentSettings.from_conf(self._conf), host=host, sweep_grace=chosen.loaded.sweep_grace
         )
         journal = Journal(directory / "journal.sqlite")
         side = self._bus.agent_side()
-        return AgentService(settings, chosen.driver, side, self._placement, journal, chosen.ownership)
+        return AgentService(
+            settings,
+            chosen.driver,
+            side,
+            self._placement,
+            journal,
+            chosen.ownership,
+            shared=self._threads,
+        )

@@ -8,12 +8,12 @@ from typing import Annotated
 
 import msgspec
 import typer
+from oslo_utils.uuidutils import is_uuid_like
 
 from moorage.cli import service
 from moorage.cli.errors import CommandError
 from moorage.cli.options import Cloud, Data, Json
 from moorage.cli.service import ServiceType, ask
-from moorage.core.uuids import is_uuid_like
 from moorage.scheduler.story import story
 from moorage.scheduler.trace import Trace
 

@@ -26,29 +26,30 @@ def among(
 
 def one_of(column: sa.Column[Any], name: str) -> sa.ColumnElement[bool]:
     """The same for a statement that is made once: the values are given as the parameter `name`, a list."""
-    return _OneOf(column, sa.bindparam(name, type_=_Listed(column.type)))
+    return column.bool_op("", precedence=_COMPARISON)(_Given(sa.bindparam(name, type_=_Listed(column.type))))
 
 
-class _OneOf(FunctionElement[bool]):
-    name = "one_of"
+_COMPARISON = 5
+"""As `=` and `IN` have it."""
+
+
+class _Given(FunctionElement[Any]):
+    """The right side, together with its operator, which is another one in each database."""
+
+    name = "given"
     inherit_cache = True
-    type = sa.Boolean()
-    _is_implicitly_boolean = True
-    """Else SQLite is asked whether it `= 1`, and then uses no index."""
 
 
-@compiles(_OneOf, "postgresql")
-def _postgresql(element: _OneOf, compiler: SQLCompiler, **kw: Any) -> str:
-    column, values = element.clauses
-    return f"{compiler.process(column, **kw)} = ANY ({compiler.process(values, **kw)})"
+@compiles(_Given, "postgresql")
+def _postgresql(element: _Given, compiler: SQLCompiler, **kw: Any) -> str:
+    (values,) = element.clauses
+    return f"= ANY ({compiler.process(values, **kw)})"
 
 
-@compiles(_OneOf, "sqlite")
-def _sqlite(element: _OneOf, compiler: SQLCompiler, **kw: Any) -> str:
-    column, values = element.clauses
-    return (
-        f"{compiler.process(column, **kw)} IN (SELECT value FROM json_each({compiler.process(values, **kw)}))"
-    )
+@compiles(_Given, "sqlite")
+def _sqlite(element: _Given, compiler: SQLCompiler, **kw: Any) -> str:
+    (values,) = element.clauses
+    return f"IN (SELECT value FROM json_each({compiler.process(values, **kw)}))"
 
 
 class _Listed(sa.types.TypeDecorator[list[Any]]):

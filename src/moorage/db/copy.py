@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 import psycopg
@@ -13,34 +12,20 @@ from sqlalchemy.engine import Connection
 
 from moorage.db.redaction import redact
 
-_ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-_NULL = "\\N"
-
 
 def into(
     connection: Connection, table: sa.Table, columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Insert numbers, texts and moments within the connection's transaction."""
+    """Insert within the connection's transaction."""
     names = sql.SQL(", ").join(map(sql.Identifier, columns))
     statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), names)
     line: Any = connection.connection.driver_connection
     try:
         with line.cursor() as cursor, cursor.copy(statement) as stream:
-            stream.write("".join(_line(row) for row in rows))
+            for row in rows:
+                stream.write_row(row)
     except psycopg.Error as error:  # in the words that every other statement uses
         redact(error)
         raise sa.exc.DBAPIError.instance(
             statement.as_string(line), None, error, psycopg.Error, dialect=connection.dialect
         ) from error
-
-
-def _line(row: tuple[Any, ...]) -> str:
-    return "\t".join(map(_text, row)) + "\n"
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return _NULL
-    if isinstance(value, str):
-        return value.translate(_ESCAPES)
-    return value.isoformat() if isinstance(value, datetime) else str(value)

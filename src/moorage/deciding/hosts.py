@@ -16,6 +16,7 @@ from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.db.database import Database
 from moorage.db.probe import Probe, as_text
 from moorage.db.tables.compute import SHARED_CAPACITY, nodes
+from moorage.drivers.capabilities import Capabilities
 from moorage.scheduler.aggregates import AggregateFacts
 from moorage.scheduler.hosts import HostState
 
@@ -65,6 +66,13 @@ class Hosts:
         with self._database.read() as connection:
             facts = connection.execute(query).scalar_one_or_none() or {}
         return facts.get("host_ip")
+
+    def capabilities(self, node_uuid: str) -> Capabilities:
+        """What can be asked of a node; nothing of one that is not there."""
+        query = sa.select(nodes.c.hypervisor_type, nodes.c.facts).where(nodes.c.uuid == node_uuid)
+        with self._database.read() as connection:
+            found = connection.execute(query).one_or_none()
+        return Capabilities() if found is None else node_capabilities.read(*found)
 
     def has_live_peer(self, host: str) -> bool:
         """Whether a host that lives shares nodes with this one, and takes over servers."""

@@ -55,7 +55,8 @@ class Node(msgspec.Struct, frozen=True):
     inventories: dict[str, Inventory]
     traits: list[str] = []
     facts: dict[str, Any] = {}
-    """For the hypervisor list: host_ip, cpu_info, hypervisor_version, …"""
+    """For the hypervisor list: host_ip, cpu_info, hypervisor_version, …; for the scheduler,
+    `supported_instances`: (architecture, hypervisor type, mode), as images ask for them."""
     shared_through: str = ""
     """The placement aggregate in which it shares something with others; empty if it does not."""
     binds_ports: bool = False

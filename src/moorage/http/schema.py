@@ -8,10 +8,10 @@ from typing import Any
 import jsonschema
 import jsonschema_rs
 import msgspec
+from oslo_utils.uuidutils import is_uuid_like
 
 from moorage.core import nul
 from moorage.core.microversions import Version
-from moorage.core.uuids import is_uuid_like
 from moorage.http.errors import HttpError, SchemaError
 
 _LARGE = 64 * 1024

@@ -15,7 +15,7 @@ class RequestGroup:
     """Resources that go together, and what their provider must be; without a suffix a tree may share them."""
 
     suffix: str = ""
-    resources: dict[str, int] = field(default_factory=dict)
+    resources: dict[str, int] = field(default_factory=dict, hash=False)
     required_traits: frozenset[str] = frozenset()
     forbidden_traits: frozenset[str] = frozenset()
     member_of: tuple[frozenset[str], ...] = ()

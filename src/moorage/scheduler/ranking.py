@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from moorage.scheduler.board import Board
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.filters.contract import Filter, Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
 from moorage.scheduler.offers import Offers
 from moorage.scheduler.option import HostOption
-from moorage.scheduler.request import Request
 from moorage.scheduler.trace import Exclusion, PassedOver, Place
 from moorage.scheduler.weighers.contract import Weigher, shares
 
@@ -42,36 +42,24 @@ class Rank(NamedTuple):
     shares: dict[str, float]
 
 
-def kind_of(request: Request) -> Hashable | None:
+def kind_of(request: Criteria) -> Hashable | None:
     """Requests of one kind rank hosts alike in the same answer; None for one that is like no other.
 
     A server group makes one: each member that is placed changes what all hosts are to the next.
     """
-    if request.server_group is not None:
-        return None
-    return (
-        request.host,
-        request.leaves,
-        request.cell,
-        request.same_nodes,
-        request.different_nodes,
-        request.tried_nodes,
-        request.failed_hosts,
-        request.full_cells,
-        request.image,
-    )
+    return None if request.server_group is not None else request.values()
 
 
 class Ranking:
     def __init__(
         self,
-        request: Request,
+        request: Criteria,
         offers: Offers,
         board: Board,
         filters: Sequence[Filter],
         weighers: Sequence[Weigher],
     ) -> None:
-        self._request = request
+        self._request = request = request.criteria()
         self._answer = offers  # stays alive, since the board knows rankings by the identity of their answer
         self._offers = list(offers.by_node.values())
         self._board = board
@@ -170,7 +158,7 @@ def place_of(host: HostState) -> Place:
     return Place(host.host, host.node, host.node_uuid)
 
 
-def _classes(request: Request) -> str:
+def _classes(request: Criteria) -> str:
     return ", ".join(sorted({name for group in request.groups for name in group.resources}))
 
 

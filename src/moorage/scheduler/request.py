@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from moorage.scheduler import narrowing
+from moorage.scheduler.criteria import Criteria, ImageNeeds
 from moorage.scheduler.groups import Pair, RequestGroup
 from moorage.scheduler.narrowing import NarrowedBy, Narrowing
 from moorage.scheduler.needs import Needs
@@ -15,42 +16,12 @@ from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 MOST_TREES = 32
 """So many certain nodes are asked for, each by a question of its own."""
 
-_SAME = {"amd64": "x86_64", "i386": "i686", "i486": "i686", "i586": "i686", "pv": "xen", "hv": "hvm"}
-"""Other spellings that images use, and the one that nodes report."""
 
-
-@dataclass(frozen=True, slots=True)
-class ImageNeeds:
-    """What an image says of the machines that it runs on; empty means any."""
-
-    architecture: str = ""
-    hypervisor_type: str = ""
-    vm_mode: str = ""
-
-    @classmethod
-    def of(cls, properties: Mapping[str, str]) -> ImageNeeds:
-        """The older names of these properties still count, as clients send them."""
-
-        def first(*names: str) -> str:
-            said = next((str(properties[name]).lower() for name in names if properties.get(name)), "")
-            return _SAME.get(said, said)
-
-        return cls(
-            architecture=first("hw_architecture", "architecture"),
-            hypervisor_type=first("img_hv_type", "hypervisor_type"),
-            vm_mode=first("hw_vm_mode", "vm_mode"),
-        )
-
-    def __bool__(self) -> bool:
-        return bool(self.architecture or self.hypervisor_type or self.vm_mode)
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request(Criteria):
     """What one server needs of a host."""
 
     server_uuid: str
-    groups: tuple[RequestGroup, ...]
     project_id: str = ""
     group_policy: str | None = None
     same_subtree: tuple[tuple[str, ...], ...] = ()
@@ -58,27 +29,8 @@ class Request:
     root_required: frozenset[str] = frozenset()
     root_forbidden: frozenset[str] = frozenset()
     zone: str | None = None
-    host: str | None = None
-    """The one host that an administrator asked for."""
     targets: tuple[str, ...] | None = None
-    """The nodes of that host, or the one node asked for; those that are most likely to do come first."""
-    leaves: str | None = None
-    """The host that a server which is moved must not be on any more."""
-    cell: str | None = None
-    """Where a server that is moved has its addresses from, and has to stay."""
-    image: ImageNeeds = ImageNeeds()
-    server_group: ServerGroupState | None = None
-    same_nodes: frozenset[str] | None = None
-    """Nodes of the servers that it shall be next to; None if it does not matter."""
-    different_nodes: frozenset[str] = frozenset()
-    tried_nodes: frozenset[str] = frozenset()
-    """Nodes that have failed this server already."""
-    failed_hosts: frozenset[str] = frozenset()
-    """Hosts that could not bind the ports of this server, on whichever node."""
-    full_cells: frozenset[str] = frozenset()
-    """Cells that have no address left for this server."""
-    narrowings: tuple[Narrowing, ...] = ()
-    """By which aggregates it was narrowed, as the trace tells it."""
+    """The nodes of the host asked for, or the one node that was; the likeliest to do come first."""
 
     def only_nodes(self) -> frozenset[str] | None:
         """The nodes that an administrator, affinity or a hint leave; None if they leave any."""

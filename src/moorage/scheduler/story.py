@@ -13,25 +13,7 @@ NO_VALID_HOST = "No valid host was found"
 _SHOWN = 5
 """So many hosts of the ranking are shown."""
 
-_COUNTED = {
-    ReasonKind.NO_HOST: "belong to no compute host",
-    ReasonKind.ALREADY_TRIED: "failed this server before",
-    ReasonKind.NOT_THE_HOST_ASKED_FOR: "are not the host asked for",
-    ReasonKind.HOST_IT_LEAVES: "are the host that it shall leave",
-    ReasonKind.OTHER_CELL: "are in another cell",
-    ReasonKind.CELL_FULL: "are in cells that have no addresses left",
-    ReasonKind.HOST_DOWN: "are down",
-    ReasonKind.HOST_DISABLED: "are disabled",
-    ReasonKind.AGGREGATES_CHANGED: "were put into other aggregates just now",
-    ReasonKind.TOO_MANY_SERVERS: "have as many servers as are allowed",
-    ReasonKind.NOT_WITH_THE_GROUP: "are not where the members of its affinity group are",
-    ReasonKind.TOO_MANY_OF_THE_GROUP: "have members of its anti-affinity group already",
-    ReasonKind.NOT_THE_SAME_HOST: "are not the host of a server named by same_host",
-    ReasonKind.NOT_A_DIFFERENT_HOST: "have a server named by different_host",
-    ReasonKind.IMAGE_NOT_SUPPORTED: "can't run its image",
-    ReasonKind.ROOM_TAKEN: "were filled by other servers at the same moment",
-}
-
+_REASONS = {kind.value: kind for kind in ReasonKind}
 _SINGULAR = {
     "are": "is",
     "were": "was",
@@ -93,7 +75,7 @@ def _all_reasons(excluded: list[Exclusion]) -> str:
         for kind, count in exclusion.kinds.items():
             counts[kind] = counts.get(kind, 0) + count
     ordered = sorted(counts.items(), key=_most_first)
-    parts = [f"{count} {_agreeing(count, _COUNTED[ReasonKind(kind)])}" for kind, count in ordered]
+    parts = [f"{count} {_agreeing(count, _REASONS[kind].of_several)}" for kind, count in ordered]
     return _listed(parts)
 
 

@@ -67,10 +67,10 @@ def test_a_server_that_somebody_works_on_is_left_alone(yard: MakeYard) -> None:
     before = shown(cloud, uuid)
     database = cloud.placement.database
     with database.read() as connection:
-        (row,) = changed_ports.rows(connection, [uuid])
+        (server,) = changed_ports.servers_among(connection, [uuid])
 
     def begin_something(connection: sa.Connection) -> None:
-        operation_id = ledger.enqueue(connection, row["id"], "stop", {})
+        operation_id = ledger.enqueue(connection, server.id, "stop", {})
         mine = sa.update(operations).where(operations.c.id == operation_id)
         connection.execute(mine.values(due_at=None))
         changed_ports.note(connection, [uuid])

@@ -13,12 +13,13 @@ import msgspec
 import pytest
 
 from moorage.core import uuids
-from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
+from moorage.drivers.contract import RUNNING, SHUT_DOWN, Driver, DriverClosedError, DriverError, ServerSpec
 from moorage.drivers.ironic import deployment, mark
 from moorage.drivers.ironic.client import IronicError
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.testing import DriverContract, DriverStand
 from tests.integration.ironic.lines import client, port_of, provisions
 from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
@@ -79,6 +80,36 @@ def remove(metal: Nodes, driver: IronicDriver, server: ServerSpec) -> None:
     driver.destroy(server.uuid, server.node_uuid)
     assert metal.show(server.node_uuid)["instance_uuid"] is None
     wait_until(lambda: metal.show(server.node_uuid)["provision_state"] == "available", "the cleaning", 60)
+
+
+class RealStand(DriverStand):
+    driver: IronicDriver
+
+    def __init__(self, metal: Nodes) -> None:
+        self._metal = metal
+        self.driver = owning(port_of(metal), Partition("a"))
+
+    def spec(self, driver: Driver | None = None) -> ServerSpec:
+        return spec(self._metal, named(self.driver)["a-2"])
+
+    def slow_spec(self) -> ServerSpec:
+        return self.spec()
+
+    def is_at_work(self, spec: ServerSpec) -> bool:
+        return bool(self._metal.show(spec.node_uuid)["provision_state"] == "deploying")
+
+    def restart(self) -> None:
+        self.driver.close()
+        self.driver = owning(port_of(self._metal), Partition("a"))
+
+    def forget(self, spec: ServerSpec) -> None:
+        remove(self._metal, self.driver, spec)
+
+
+class TestContract(DriverContract):
+    @pytest.fixture
+    def stand(self, metal: Nodes) -> RealStand:
+        return RealStand(metal)
 
 
 def test_only_the_partition_is_listed_on_every_page(metal: Nodes) -> None:

@@ -8,11 +8,14 @@ import msgspec
 import pytest
 
 from moorage.conductor.operations import graphs
+from moorage.conductor.operations.build import Build
+from moorage.conductor.operations.delete import Delete
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.operations.register import KINDS
 from moorage.ledger.ledger import FIRST_STEP
 
-PAGE = Path(__file__).parents[3] / "docs" / "compute" / "operations.md"
+PAGES = Path(__file__).parents[3] / "docs" / "compute"
+PAGE = PAGES / "operations.md"
 
 
 def test_no_two_kinds_have_one_name() -> None:
@@ -42,3 +45,9 @@ def test_every_kind_says_what_it_remembers(kind: type[OperationKind]) -> None:
 
 def test_the_page_is_what_the_kinds_declare() -> None:
     assert PAGE.read_text() == graphs.page(), "`make graphs` draws it anew"
+
+
+@pytest.mark.parametrize("kind", [Build, Delete], ids=lambda kind: kind.name)
+def test_the_ledgers_page_names_every_step_of_a_build_and_of_a_delete(kind: type[OperationKind]) -> None:
+    text = (PAGES / "ledger.md").read_text()
+    assert [step.name for step in kind.steps if f"`{step.name}`" not in text] == []

@@ -64,3 +64,12 @@ def test_every_directory_of_tests_has_its_role_on_a_page() -> None:
     directories = [path.name for path in (ROOT / "tests").iterdir() if any(path.glob("**/*.py"))]
     assert len(directories) > 5
     assert [name for name in directories if f"| `tests/{name}` |" not in contributing] == []
+
+
+def test_every_package_and_every_room_of_the_conductor_is_on_the_map() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    packages = [path.parent.name for path in SOURCE.glob("*/__init__.py")]
+    rooms = [path.parent.name for path in (SOURCE / "conductor").glob("*/__init__.py")]
+    assert len(packages) + len(rooms) > 20
+    assert [name for name in packages if not re.search(rf"^\|.*`{name}[`.].*\|", text, re.MULTILINE)] == []
+    assert [name for name in rooms if f"\n| `{name}` |" not in text] == []

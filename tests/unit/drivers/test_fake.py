@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
+from moorage.drivers.contract import RUNNING, SHUT_DOWN, Driver, DriverError, ServerSpec
 from moorage.drivers.fake import faults
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from moorage.drivers.fake.faults import FaultKind, InjectedFault
+from moorage.drivers.testing import DriverContract, DriverStand
 
 
 def spec(driver: FakeDriver, uuid: str = "server-1", node: int = 0, **metadata: str) -> ServerSpec:
@@ -27,6 +29,40 @@ def spec(driver: FakeDriver, uuid: str = "server-1", node: int = 0, **metadata: 
         flavor={},
         metadata={f"fake:{step}": text for step, text in metadata.items()},
     )
+
+
+class FakeStand(DriverStand):
+    driver: FakeDriver
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self.driver = self._made("host-1")
+
+    def spec(self, driver: Driver | None = None) -> ServerSpec:
+        node = (driver or self.driver).nodes()[0].uuid
+        return ServerSpec(str(uuid.uuid4()), "s", "p", "u", node, {}, network=[dict(self.port())])
+
+    def slow_spec(self) -> ServerSpec:
+        return msgspec.structs.replace(self.spec(), metadata={"fake:spawn": "hang"})
+
+    def is_at_work(self, spec: ServerSpec) -> bool:
+        return spec.uuid in self.driver._calls._at_work
+
+    def restart(self) -> None:
+        self.driver.close()
+        self.driver = self._made("host-1")
+
+    def other(self) -> FakeDriver:
+        return self._made("host-2")
+
+    def _made(self, host: str) -> FakeDriver:
+        return FakeDriver(host, FakeSettings(nodes=2), self._directory / host)
+
+
+class TestFake(DriverContract):
+    @pytest.fixture
+    def stand(self, tmp_path: Path) -> FakeStand:
+        return FakeStand(tmp_path)
 
 
 @pytest.fixture
@@ -117,49 +153,6 @@ def test_configured_faults_strike_unless_the_server_says_otherwise(tmp_path: Pat
     with pytest.raises(DriverError):
         driver.spawn(spec(driver))
     assert driver.spawn(spec(driver, "server-2", spawn="delay=0")) == RUNNING
-
-
-def test_destroy_ends_a_spawn_that_hangs_and_leaves_nothing(driver: FakeDriver) -> None:
-    failures: list[DriverError] = []
-
-    def hang() -> None:
-        try:
-            driver.spawn(spec(driver, spawn="hang"))
-        except DriverError as error:
-            failures.append(error)
-
-    thread = threading.Thread(target=hang)
-    thread.start()
-    time.sleep(0.1)
-    driver.destroy("server-1", "")
-    thread.join(5)
-    assert not thread.is_alive()
-    assert len(failures) == 1
-    assert driver.servers() == {}
-
-
-def test_closing_ends_calls_without_calling_it_a_failure(driver: FakeDriver) -> None:
-    seen: list[BaseException] = []
-
-    def hang() -> None:
-        try:
-            driver.spawn(spec(driver, spawn="hang"))
-        except BaseException as error:
-            seen.append(error)
-
-    thread = threading.Thread(target=hang)
-    thread.start()
-    time.sleep(0.1)
-    driver.close()
-    thread.join(5)
-    assert [type(error) for error in seen] == [DriverClosedError]
-
-
-def test_a_node_of_another_host_is_refused(driver: FakeDriver, tmp_path: Path) -> None:
-    other = FakeDriver("host-2", FakeSettings(), tmp_path / "other")
-    with pytest.raises(DriverError) as refused:
-        driver.spawn(spec(other))
-    assert refused.value.retry_elsewhere
 
 
 def test_spawning_is_cheap(driver: FakeDriver) -> None:

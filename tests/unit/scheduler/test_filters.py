@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from moorage.scheduler.filters.affinity import AffinityFilter
@@ -145,6 +146,14 @@ def test_every_reason_is_a_sentence(named: ReasonKind) -> None:
     said = str(Reason(named, "x86_64", count=2, most=1))
     assert said
     assert "{" not in said
+    assert named.of_several
+    assert "{" not in named.of_several
+
+
+def test_a_reason_is_recorded_by_its_name() -> None:
+    said = msgspec.json.encode(Reason(ReasonKind.HOST_DOWN))
+    assert b'"kind":"host_down"' in said
+    assert msgspec.json.decode(said, type=Reason).kind is ReasonKind.HOST_DOWN
 
 
 def test_aggregates_are_looked_at_again_by_our_own_books() -> None:

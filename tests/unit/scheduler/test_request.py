@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from moorage.scheduler.criteria import ImageNeeds
 from moorage.scheduler.errors import BadExtraSpecError, SchedulingError
-from moorage.scheduler.request import MOST_TREES, ImageNeeds, from_flavor
+from moorage.scheduler.request import MOST_TREES, from_flavor
 from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 from tests.unit.scheduler.clouds import flavor, request, uuid
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.compute.servers.server import COLUMNS, Server, from_row
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
@@ -49,9 +49,9 @@ def forget(connection: Connection, looked_at: Mapping[str, datetime]) -> None:
         )
 
 
-def rows(connection: Connection, server_uuids: Collection[str]) -> list[dict[str, Any]]:
-    """The servers among these that exist."""
-    query = sa.select(servers).where(
+def servers_among(connection: Connection, server_uuids: Collection[str]) -> list[Server]:
+    """Those of them that exist."""
+    query = sa.select(*COLUMNS).where(
         among(connection, servers.c.uuid, server_uuids), servers.c.deleted_at.is_(None)
     )
-    return [dict(row) for row in connection.execute(query).mappings()]
+    return [from_row(row) for row in connection.execute(query)]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -85,9 +84,9 @@ def lose(connection: Connection, server_id: int, port_ids: Collection[str]) -> N
         ledger.enqueue(connection, server_id, DETACH, {"port": port_id, "gone": True})
 
 
-def can_lose(row: dict[str, Any]) -> bool:
+def can_lose(server: Server) -> bool:
     """Whether its host can be asked to take a port from the server just now."""
-    return row["vm_state"] in _STATES and row["task_state"] is None and row["host"] is not None
+    return server.vm_state in _STATES and server.task_state is None and server.host is not None
 
 
 def rest(connection: Connection, server_id: int, operation_id: int) -> None:

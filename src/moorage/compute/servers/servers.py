@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
+from oslo_utils.uuidutils import is_uuid_like
 from sqlalchemy.engine import Connection
 
 from moorage.compute.moves import migrations
@@ -15,7 +16,6 @@ from moorage.compute.servers.server import COLUMNS, Server, from_row
 from moorage.compute.servers.server_errors import ServerNotFound
 from moorage.compute.servers.states import PowerNumber, VmState
 from moorage.core.clock import utcnow
-from moorage.core.uuids import is_uuid_like
 from moorage.db.among import one_of
 from moorage.db.tables.compute import server_group_members, server_groups, servers
 

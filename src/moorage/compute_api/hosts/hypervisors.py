@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
+from oslo_utils.uuidutils import is_uuid_like
 
 from moorage.compute.hosts import hypervisors
 from moorage.compute.hosts.hypervisors import Hypervisor
@@ -14,7 +15,6 @@ from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.service import ComputeService
 from moorage.core.numbers import row_number
-from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from oslo_utils.uuidutils import is_uuid_like
 from sqlalchemy.engine import Connection
 
 from moorage.compute.aggregates import aggregates, outbox
@@ -17,7 +18,6 @@ from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.service import ComputeService
 from moorage.compute_api.times import plain
 from moorage.core.numbers import row_number
-from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content

@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from typing import Any
 
 import msgspec
+from oslo_utils.uuidutils import is_uuid_like
 
 from moorage.compute.errors import ComputeError, ForbiddenError, NotFoundError, UnavailableError
 from moorage.compute.flavors.flavors import Flavor, FlavorNotFound
@@ -24,7 +25,6 @@ from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.ports import server_networks
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.service import ComputeService
-from moorage.core.uuids import is_uuid_like
 from moorage.http.call import Call
 from moorage.images.contract import Image, ImageNotFoundError, ImagesUnavailableError
 

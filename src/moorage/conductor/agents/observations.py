@@ -129,7 +129,14 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, ObservedServ
     if not present:
         return []
     query = (
-        sa.select(servers, operations.c.id.label("last"), operations.c.attempt, operations.c.finished_at)
+        sa.select(
+            servers.c.uuid,
+            servers.c.request,
+            servers.c.deleted_at.is_not(None),
+            operations.c.id,
+            operations.c.attempt,
+            operations.c.finished_at.is_not(None),
+        )
         .join_from(servers, operations, operations.c.id == _NEWEST)
         .where(
             among(connection, servers.c.uuid, present),
@@ -137,7 +144,7 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, ObservedServ
             ~_moving_through(host),
         )
     )
-    found = [_discard(dict(row)) for row in connection.execute(query).mappings()]
+    found = [_discard(_Stray(*row)) for row in connection.execute(query)]
     if found:
         STRAYS.inc(len(found))
         LOG.warning("host %s has %d servers that should not be there any more", host, len(found))
@@ -153,13 +160,24 @@ def _moving_through(host: str) -> sa.ColumnElement[bool]:
     )
 
 
-def _discard(row: Mapping[str, Any]) -> Task:
+class _Stray(NamedTuple):
+    """A server that a host has, but should not have, with the newest operation on it."""
+
+    uuid: str
+    request: dict[str, Any]
+    is_deleted: bool
+    operation_id: int
+    attempt: int
+    is_finished: bool
+
+
+def _discard(stray: _Stray) -> Task:
     """Newer than what brought the server there, older than an attempt that may bring it back there.
 
     Of a deleted server, ports that the agent may have made since then go along.
     """
-    attempt = row["attempt"] if row["finished_at"] is not None else row["attempt"] - 1
+    attempt = stray.attempt if stray.is_finished else stray.attempt - 1
     payload = {}
-    if row["deleted_at"] is not None:
-        payload = {delegation.HOLDING: msgspec.to_builtins(ServerPorts.of(row["uuid"], row["request"]))}
-    return Task(row["last"], row["uuid"], DISCARD, attempt, "", payload)
+    if stray.is_deleted:
+        payload = {delegation.HOLDING: msgspec.to_builtins(ServerPorts.of(stray.uuid, stray.request))}
+    return Task(stray.operation_id, stray.uuid, DISCARD, attempt, "", payload)

@@ -45,12 +45,18 @@ class Rebuild(OperationKind):
 
     def begin(self, batch: Sequence[Work[RebuildState]]) -> None:
         for work in batch:
-            objection = self._tools.fitness.objection(work.server) if work.state.new_image else None
+            objection = self._objection(work)
             if objection is not None:
                 self._leave_as_it_was(work, objection)
                 continue
             work.changes["task_state"] = TaskState.REBUILD_SPAWNING.value
             work.advance("rebuild")
+
+    def _objection(self, work: Work[RebuildState]) -> str | None:
+        node = work.server.node_uuid
+        if node is not None and not self._tools.hosts.capabilities(node).rebuild:
+            return "the driver of its host can't rebuild servers"
+        return self._tools.fitness.objection(work.server) if work.state.new_image else None
 
     def rebuild(self, batch: Sequence[Work[RebuildState]]) -> None:
         up = self._tools.hosts.up()

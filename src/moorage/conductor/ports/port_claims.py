@@ -41,7 +41,7 @@ class PortClaims:
 
     def more(self, server: Server, port: PortRecord) -> ClaimChange | None:
         """With what the port needs of the server's node; None if it hasn't got that."""
-        request = port_needs.added(Request(server.uuid, ()), port.needs)
+        request = port_needs.added(Request(server_uuid=server.uuid, groups=()), port.needs)
         here = request.narrowed(lambda group: group.within(server.on_node))
         offers = self._placement.candidates(here.queries(1)[0]).allocation_requests
         if not offers:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 import sqlalchemy as sa
@@ -15,6 +14,7 @@ from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
 from moorage.compute.ports import changed_ports, interfaces
+from moorage.compute.servers.server import Server
 from moorage.conductor.chores import chores
 from moorage.conductor.ports import server_ports
 from moorage.core.periodic import Periodic
@@ -78,34 +78,34 @@ class Refreshing:
 
     def _refresh_some(self, server_uuids: Collection[str]) -> None:
         with self._database.read() as connection:
-            rows = changed_ports.rows(connection, server_uuids)
-        holdings = [ServerPorts.of(row["uuid"], row["request"]) for row in rows]
-        for row, holding, ports in zip(rows, holdings, self._network.look(holdings), strict=True):
+            found = changed_ports.servers_among(connection, server_uuids)
+        holdings = [ServerPorts.of(server.uuid, server.request) for server in found]
+        for server, holding, ports in zip(found, holdings, self._network.look(holdings), strict=True):
             if ports != holding.ports:
-                self._write(row, ports)
+                self._write(server, ports)
 
-    def _write(self, row: dict[str, Any], ports: list[PortRecord]) -> None:
+    def _write(self, server: Server, ports: list[PortRecord]) -> None:
         """Unless an operation has begun on the server, or has changed what we compared with.
 
         A port that is gone has to go from the server's host, too.
         """
         left = {port.id for port in ports}
-        gone = [port["id"] for port in row["request"].get("ports", []) if port["id"] not in left]
+        gone = [port["id"] for port in server.request.get("ports", []) if port["id"] not in left]
 
         def write(connection: Connection) -> bool:
-            query = sa.select(servers.c.request).where(servers.c.id == row["id"]).with_for_update()
+            query = sa.select(servers.c.request).where(servers.c.id == server.id).with_for_update()
             request = connection.execute(query).scalar_one()
             unfinished = sa.select(operations.c.id).where(
-                operations.c.server_id == row["id"], operations.c.finished_at.is_(None)
+                operations.c.server_id == server.id, operations.c.finished_at.is_(None)
             )
-            if request != row["request"] or connection.execute(unfinished).first() is not None:
+            if request != server.request or connection.execute(unfinished).first() is not None:
                 return False
-            if gone and interfaces.can_lose(row):
-                interfaces.lose(connection, row["id"], gone)
+            if gone and interfaces.can_lose(server):
+                interfaces.lose(connection, server.id, gone)
                 return True
             connection.execute(
                 sa.update(servers)
-                .where(servers.c.id == row["id"])
+                .where(servers.c.id == server.id)
                 .values(
                     request={**request, "ports": msgspec.to_builtins(ports)},
                     addresses=server_ports.addresses(ports),

@@ -7,8 +7,8 @@ from moorage.drivers.fake.options import OPTIONS
 from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 
 
-def _load(around: DriverContext) -> Loaded:
-    return Loaded(FakeDriver(around.host, FakeSettings.from_conf(around.conf), around.directory))
+def _load(context: DriverContext) -> Loaded:
+    return Loaded(FakeDriver(context.host, FakeSettings.from_conf(context.conf), context.directory))
 
 
 PLUGIN = Plugin(_load, OPTIONS, files=("fake-servers.sqlite",))

@@ -17,9 +17,9 @@ from moorage.drivers.plugin import DriverContext, Loaded
 LOG = logging.getLogger(__name__)
 
 
-def load(around: DriverContext) -> Loaded:
-    conf = around.conf
-    driver = selection.driver(conf, around.host, connect(conf), around.placement)
+def load(context: DriverContext) -> Loaded:
+    conf = context.conf
+    driver = selection.driver(conf, context.host, connect(conf), context.placement)
     _check(driver, driver.partition)
 
     def apply(changed: cfg.ConfigOpts) -> bool:

@@ -6,11 +6,11 @@ from moorage.drivers.ironic.options import OPTIONS
 from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 
 
-def _load(around: DriverContext) -> Loaded:
+def _load(context: DriverContext) -> Loaded:
     """What reaches an Ironic is imported only where one is reached: every command reads the options."""
     from moorage.drivers.ironic import loading
 
-    return loading.load(around)
+    return loading.load(context)
 
 
 PLUGIN = Plugin(_load, OPTIONS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from oslo_utils.uuidutils import is_uuid_like
+
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.core.microversions import Version
@@ -68,7 +70,7 @@ def of_provider(service: PlacementService, call: Call) -> Reply:
 def replace(service: PlacementService, call: Call) -> Reply:
     """Set the allocations of a consumer."""
     given = call.params["consumer_uuid"]
-    if not uuids.is_uuid_like(given):
+    if not is_uuid_like(given):
         raise HttpError(400, f"Malformed consumer_uuid: {given}")
     uuid = uuids.normal(given)
     data = call.json()

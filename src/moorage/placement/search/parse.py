@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from moorage.core.uuids import is_uuid_like
+from oslo_utils.uuidutils import is_uuid_like
+
 from moorage.placement.microversions import Microversion
 from moorage.placement.search.providers import ProviderFilters
 from moorage.placement.search.request import GroupPolicy, RequestGroup, SearchRequest

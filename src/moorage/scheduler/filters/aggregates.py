@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
-from moorage.scheduler.request import Request
 
 _CHANGED = Reason(ReasonKind.AGGREGATES_CHANGED)
 
@@ -12,10 +12,10 @@ _CHANGED = Reason(ReasonKind.AGGREGATES_CHANGED)
 class AggregatesFilter:
     name = "aggregates"
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         return bool(request.narrowings)
 
-    def objection(self, host: HostState, request: Request) -> Reason | None:
+    def objection(self, host: HostState, request: Criteria) -> Reason | None:
         if all(narrowing.admits(host.aggregates) for narrowing in request.narrowings):
             return None
         return _CHANGED

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
-from moorage.scheduler.request import Request
 from moorage.scheduler.server_group import ServerGroupPolicy
 
 
 class AntiAffinityFilter:
     name = "anti-affinity"
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         return (
             request.server_group is not None
             and request.server_group.policy is ServerGroupPolicy.ANTI_AFFINITY
         )
 
-    def objection(self, host: HostState, request: Request) -> Reason | None:
+    def objection(self, host: HostState, request: Criteria) -> Reason | None:
         group = request.server_group
         here = 0 if group is None else group.on(host.node_uuid)
         if group is None or here < group.max_per_node:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from moorage.scheduler.criteria import Criteria, ImageNeeds
 from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
-from moorage.scheduler.request import ImageNeeds, Request
 
 
 class ImagePropertiesFilter:
     name = "image properties"
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         return bool(request.image)
 
-    def objection(self, host: HostState, request: Request) -> Reason | None:
+    def objection(self, host: HostState, request: Criteria) -> Reason | None:
         image = request.image
         if any(_suits(image, offered) for offered in host.supported):
             return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
-from moorage.scheduler.request import Request
 
 _LEAVES = Reason(ReasonKind.HOST_IT_LEAVES)
 
@@ -12,10 +12,10 @@ _LEAVES = Reason(ReasonKind.HOST_IT_LEAVES)
 class LeavingFilter:
     name = "leaving"
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         return request.leaves is not None
 
-    def objection(self, host: HostState, request: Request) -> Reason | None:
+    def objection(self, host: HostState, request: Criteria) -> Reason | None:
         if host.host == request.leaves:
             return _LEAVES
         if request.cell is not None and host.cell != request.cell:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
-from moorage.scheduler.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,10 +15,10 @@ class ServerCountFilter:
     name: ClassVar[str] = "server count"
     most: int
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         return True
 
-    def objection(self, host: HostState, request: Request) -> Reason | None:
+    def objection(self, host: HostState, request: Criteria) -> Reason | None:
         if host.servers < self.most:
             return None
         return Reason(ReasonKind.TOO_MANY_SERVERS, count=host.servers, most=self.most)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.filters.contract import Reason, ReasonKind
 from moorage.scheduler.hosts import HostState
-from moorage.scheduler.request import Request
 
 _DOWN = Reason(ReasonKind.HOST_DOWN)
 _DISABLED = Reason(ReasonKind.HOST_DISABLED)
@@ -13,10 +13,10 @@ _DISABLED = Reason(ReasonKind.HOST_DISABLED)
 class ServiceFilter:
     name = "service"
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         return True
 
-    def objection(self, host: HostState, request: Request) -> Reason | None:
+    def objection(self, host: HostState, request: Criteria) -> Reason | None:
         if host.disabled:
             return _DISABLED
         return None if host.up else _DOWN

@@ -7,8 +7,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.option import HostOption
-from moorage.scheduler.request import Request
 
 
 class Weigher(Protocol):
@@ -23,10 +23,10 @@ class Weigher(Protocol):
     def lowest(self) -> float | None:
         """What becomes 0; None for the least that any option has."""
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         """Whether it has an opinion on such a request at all."""
 
-    def weigh(self, option: HostOption, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         """More is better."""
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.option import HostOption
-from moorage.scheduler.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +16,8 @@ class FailedHostWeigher:
     multiplier: float = 1_000_000_000.0
     """More than all other opinions together: the same host would fail the server again."""
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         return bool(request.failed_hosts)
 
-    def weigh(self, option: HostOption, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         return -float(option.host.host in request.failed_hosts)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.option import HostOption
-from moorage.scheduler.request import Request
 
 _PARTS = frozenset({"VCPU", "PCPU"})
 
@@ -17,9 +17,9 @@ class PoolWeigher:
     lowest: ClassVar[float | None] = None
     multiplier: float
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         """A pool has machines, and no parts of one."""
         return all(_PARTS.isdisjoint(group.resources) for group in request.groups)
 
-    def weigh(self, option: HostOption, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         return -option.host.servers if option.host.pool else 0

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.option import HostOption
-from moorage.scheduler.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +15,8 @@ class ServerCountWeigher:
     lowest: ClassVar[float | None] = None
     multiplier: float
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         return True
 
-    def weigh(self, option: HostOption, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         return option.host.servers

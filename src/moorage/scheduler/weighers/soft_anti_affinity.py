@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from moorage.scheduler.criteria import Criteria
 from moorage.scheduler.option import HostOption
-from moorage.scheduler.request import Request
 from moorage.scheduler.server_group import ServerGroupPolicy
 
 
@@ -16,10 +16,10 @@ class SoftAntiAffinityWeigher:
     lowest: ClassVar[float | None] = None
     multiplier: float
 
-    def applies(self, request: Request) -> bool:
+    def applies(self, request: Criteria) -> bool:
         group = request.server_group
         return group is not None and group.policy is ServerGroupPolicy.SOFT_ANTI_AFFINITY
 
-    def weigh(self, option: HostOption, request: Request) -> float:
+    def weigh(self, option: HostOption, request: Criteria) -> float:
         group = request.server_group
         return 0 if group is None else -group.on(option.host.node_uuid)
