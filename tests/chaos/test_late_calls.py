@@ -42,6 +42,10 @@ SCHEDULES = int(os.environ.get("CHAOS_SCHEDULES", "3"))
 SEED = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
 HASTY = replace(SETTINGS, ownership_patience=0.2)
 MOMENTS = ("before the next server comes", "while it is prepared", "when it runs")
+PATIENCE = 240.0
+"""Seconds: more than it takes even where much else is running."""
+_LOCKED = 409
+"""What Ironic says while it does something else with a node; the change is asked for again."""
 _READS = ("/validate", "/vifs", "instance_uuid=", "/allocations/")
 
 
@@ -79,11 +83,20 @@ def calls_of_a_life(metal: Nodes, mode: str, node: str) -> list[Fault]:
         server = with_port(spec(metal, mode, node, "calm"))
         live(keeper(mode, line.port, HASTY), server)
         wait_until_free(metal, node)
-        changes = [method for method, _ in line.requests if method != "GET"]
+        changes = changes_of(line)
+        print(f"{mode}: a calm life changes {changes}")
         reads = [kind for kind in _READS if any(kind in path for _, path in line.requests)]
     return [
         *(Fault(works=True, times=1, after=place, changes_only=True) for place in range(len(changes))),
         *(Fault(works=True, times=1, method="GET", path=kind) for kind in reads),
+    ]
+
+
+def changes_of(line: FaultyProxy) -> list[str]:
+    return [
+        f"{method} {path.rpartition('/')[2]}"
+        for method, path, status in line.answered
+        if method != "GET" and status != _LOCKED
     ]
 
 
@@ -132,9 +145,10 @@ class Lateness:
             line.fail(replace(self.call, until=late))
             over = threading.Event()
             with at_work(lambda: live(first, self.left, over)):
-                wait_until(lambda: line.struck == 1 or over.is_set(), "the call that comes late", 60)
+                wait_until(lambda: line.struck == 1 or over.is_set(), "the call that comes late", PATIENCE)
                 if line.struck == 0:
-                    print("a locked node had needed one call more in the calm life")
+                    print(f"a life without that call: {changes_of(line)}")
+                    wait_until_free(self.metal, self.node)
                     return
                 first.extend_lease(0.0)  # as one that was stopped: it relies on nothing any more
                 heir.look()
@@ -156,7 +170,7 @@ class Lateness:
             prepared = threading.Event()
             line.fail(Fault(works=True, times=1, method="GET", path="/validate", until=prepared))
             with at_work(lambda: self.spawn(heir)) as failures:
-                wait_until(lambda: line.struck == 1, "the next server to be prepared", 60)
+                wait_until(lambda: line.struck == 1, "the next server to be prepared", PATIENCE)
                 late.set()
                 prepared.set()
             assert failures == []
@@ -190,7 +204,7 @@ class Lateness:
             free = shown["provision_state"] == "available" and shown["instance_uuid"] is None
             return free or shown["instance_uuid"] == self.next.uuid
 
-        wait_until(swept, "what was left to be swept", 60)
+        wait_until(swept, "what was left to be swept", PATIENCE)
 
     def check(self, heir: Driver) -> None:
         shown = self.metal.show(self.node)

@@ -74,6 +74,8 @@ class FaultyProxy:
         self.target = target
         self.requests: list[tuple[str, str]] = []
         """The methods and paths that reached us, in order."""
+        self.answered: list[tuple[str, str, int]] = []
+        """The methods, paths and statuses of what was answered, in order."""
         self.struck = 0
         """So many requests have met the fault of now."""
         self._fault: Fault | None = None
@@ -138,6 +140,7 @@ class FaultyProxy:
                     return
                 if fault is not None and not (fault.works or fault.cut):
                     status, headers, answer = fault.status, {"content-type": "application/json"}, fault.body
+                proxy.answered.append((self.command, self.path, status))
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)

@@ -9,8 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 LONGEST_FIRST = (
-    "tests/chaos/test_scaled_kills.py",
     "tests/integration/test_neutron.py",
+    "tests/chaos/test_scaled_kills.py",
     "tests/conformance/test_nova.py",
     "tests/chaos/test_frozen_agents.py",
     "tests/integration/ironic/test_late_writes.py",

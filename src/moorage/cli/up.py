@@ -31,7 +31,10 @@ def up(
         int, typer.Option(min=1, max=65535, help="The port of the Placement API.")
     ] = 8778,
     compute_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of the Compute API.")] = 8774,
-    hosts: Annotated[int, typer.Option(min=0, help="Simulated hosts that servers run on.")] = 4,
+    hosts: Annotated[
+        int,
+        typer.Option(min=0, help="Hosts that servers run on; [agent] driver says what they are."),
+    ] = 4,
     listen: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     auth: Annotated[
         Auth | None,
