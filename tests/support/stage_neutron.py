@@ -58,6 +58,8 @@ class StageNeutron:
         """Of a new port; else they have to be set afterwards."""
         self.routed = False
         """The network has a segment, and a port gets its address when it is bound."""
+        self.needs: Json | None = None
+        """What new ports say that they need of their host."""
         self._numbers = itertools.count(10)
         self._lock = threading.Lock()
 
@@ -154,6 +156,7 @@ class StageNeutron:
             "status": "DOWN",
             "revision_number": 1,
             "created_at": f"{number:08}",
+            "resource_request": self.needs,
             **values,
             "tags": values.get("tags", []) if self.heeds_tags else [],
         }
