@@ -41,7 +41,7 @@ def bring(site: Site, sample: Sample) -> Brought:
     step = _IN_PASSING.get((sample.kind, sample.step), sample.step)
     ready, ask = _WAYS[sample.kind]
     uuid = ready(site, sample)
-    host = site.host_of(uuid)
+    host: str | None = site.row(uuid).host if uuid else None
     if sample.faults():
         site.set_metadata(uuid, sample.faults())
     turn = _turn(sample) or step
@@ -82,7 +82,7 @@ def _running(site: Site, sample: Sample) -> str:
 
 
 def _stopped(site: Site, sample: Sample) -> str:
-    uuid = site.running()
+    uuid = _running(site, sample)
     site.act(uuid, {"os-stop": None})
     site.await_rest()
     return uuid
@@ -107,7 +107,7 @@ def _moved(site: Site, sample: Sample) -> str:
 
 
 def _deletable(site: Site, sample: Sample) -> str:
-    uuid = site.running()
+    uuid = _running(site, sample)
     if sample.in_mid_move:
         site.moved(uuid, None)
     return uuid
@@ -115,7 +115,7 @@ def _deletable(site: Site, sample: Sample) -> str:
 
 def _in_mid_move(site: Site, sample: Sample) -> str:
     """It is in mid-move, and nobody goes on with that."""
-    uuid = site.running()
+    uuid = _running(site, sample)
     site.interruption.at("cold_move", "taken_over")
     site.act(uuid, {"migrate": None})
     site.interruption.await_operation("cold_move", "taken_over")
@@ -123,7 +123,7 @@ def _in_mid_move(site: Site, sample: Sample) -> str:
 
 
 def _gone(site: Site, sample: Sample) -> str:
-    uuid = site.running()
+    uuid = _running(site, sample)
     site.delete(uuid)
     site.await_rest()
     return uuid
@@ -149,12 +149,12 @@ def _cold_move(site: Site, sample: Sample, uuid: str) -> None:
 
 
 def _evacuate(site: Site, _sample: Sample, uuid: str) -> None:
-    site.set_down(site.server(uuid)["OS-EXT-SRV-ATTR:host"], True)
+    site.set_down(site.row(uuid).host, True)
     site.act(uuid, {"evacuate": {}})
 
 
 def _rebuild(site: Site, _sample: Sample, uuid: str) -> None:
-    site.act(uuid, {"rebuild": {"imageRef": site.server(uuid)["image"]["id"]}})
+    site.act(uuid, {"rebuild": {"imageRef": site.row(uuid).image_ref}})
 
 
 def _attach(site: Site, sample: Sample, uuid: str) -> None:
@@ -172,7 +172,7 @@ def _add_address(site: Site, _sample: Sample, uuid: str) -> None:
 
 
 def _remove_address(site: Site, _sample: Sample, uuid: str) -> None:
-    ((address,),) = site.server(uuid)["addresses"].values()
+    ((address,),) = site.row(uuid).addresses.values()
     site.meanwhile(lambda: site.act(uuid, {"removeFixedIp": {"address": address["addr"]}}, "2.43"))
 
 
@@ -189,7 +189,7 @@ def _give_back(site: Site, _sample: Sample, uuid: str) -> None:
     """A conductor whose lease had ended has claimed something for it."""
     node = min(site.nodes().values())
     assert site.client.claim([ConsumerClaim(uuid, {node: {"VCPU": 1}}, "p", "u")]) == [None]
-    server_id = site.id_of(uuid)
+    server_id = site.row(uuid).id
     site.database.transact(lambda connection: ledger.enqueue(connection, server_id, ledger.GIVE_BACK, {}))
 
 
