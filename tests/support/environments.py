@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-HOME = Path(__file__).resolve().parents[2] / ".venvs"
+HOME = (Path(__file__).resolve().parents[2] / ".venvs").resolve()
 _UNSAID = "setuptools<81"
 """Some of the programs import `pkg_resources` without saying that they need it."""
 
@@ -49,8 +49,9 @@ class Environment:
             yield
 
     def _fingerprint(self) -> str:
+        """Its place is part of it: the programs of an environment that was moved don't find their Python."""
         pins = self.requirements.read_bytes() + self.constraints.read_bytes() + sys.version.encode()
-        return hashlib.sha256(pins).hexdigest()
+        return hashlib.sha256(pins + str(self.directory).encode()).hexdigest()
 
     def _is_current(self) -> bool:
         stamp = self.directory / "moorage.stamp"
