@@ -74,14 +74,10 @@ class RecycledDatabases:
             if not connection.execute("SELECT FROM pg_database WHERE datname = %s", [lent]).rowcount:
                 return
             name = self._new_name()
-            names = {"lent": sql.Identifier(lent), "name": sql.Identifier(name), "text": sql.Literal(lent)}
-            for statement in (
-                "ALTER DATABASE {lent} ALLOW_CONNECTIONS false",
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = {text}",
-                "ALTER DATABASE {lent} RENAME TO {name}",
-                "ALTER DATABASE {name} ALLOW_CONNECTIONS true",
-            ):
-                connection.execute(sql.SQL(statement).format(**names))
+            renamed = _rename(connection, lent, name)
+        if not renamed:
+            self._server.drop_database(lent)
+            return
         with self._connected(name) as connection:
             usable = self._cleared(connection)
         if usable:
@@ -113,6 +109,22 @@ class RecycledDatabases:
             **address, dbname=database, client_encoding="utf8", autocommit=True
         ) as connection:
             yield connection
+
+
+def _rename(connection: psycopg.Connection[Any], lent: str, name: str) -> bool:
+    """Whether all who were at it could be sent away: on a busy machine one may take its time to leave."""
+    names = {"lent": sql.Identifier(lent), "name": sql.Identifier(name), "text": sql.Literal(lent)}
+    try:
+        for statement in (
+            "ALTER DATABASE {lent} ALLOW_CONNECTIONS false",
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = {text}",
+            "ALTER DATABASE {lent} RENAME TO {name}",
+            "ALTER DATABASE {name} ALLOW_CONNECTIONS true",
+        ):
+            connection.execute(sql.SQL(statement).format(**names))
+    except psycopg.errors.ObjectInUse:
+        return False
+    return True
 
 
 def _filled(connection: psycopg.Connection[Any], tables: list[str]) -> list[str]:

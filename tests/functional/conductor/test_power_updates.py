@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from moorage.cli import cloud as cloud_of_one_process
 from moorage.drivers.contract import RUNNING, SHUT_DOWN
+from moorage.drivers.fake import plugin
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from tests.functional.conductor.conftest import Yard
 from tests.support.processes import wait_until
@@ -28,7 +28,7 @@ def machines(monkeypatch: pytest.MonkeyPatch) -> list[FakeDriver]:
             super().__init__(host, settings, directory)
             made.append(self)
 
-    monkeypatch.setattr(cloud_of_one_process, "FakeDriver", Reachable)
+    monkeypatch.setattr(plugin, "FakeDriver", Reachable)
     return made
 
 
