@@ -24,7 +24,7 @@ from moorage.http.auth import Wsgi
 from moorage.images import wsgi as images_wsgi
 from moorage.images.catalogue import Catalogue
 from moorage.images.connect import connect as connect_images
-from moorage.ledger import ledger
+from moorage.ledger import leasing
 from moorage.network.connect import connect as connect_network
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler import options as scheduler_options
@@ -77,7 +77,7 @@ class Cloud:
         """Fill what a new cloud needs to be of use, then set everything going."""
         seeding.seed_new_cloud(self._database)
         if not self._database.is_postgresql:  # then the ledger is this process's alone
-            self._database.transact(ledger.forget_leases)
+            self._database.transact(leasing.forget_leases)
         self._conductor.start()
         for agent in self.agents.values():
             agent.start()

@@ -20,6 +20,8 @@ LOG = logging.getLogger(__name__)
 Job = Callable[[], object]
 LINGER = 10.0
 """Seconds that a thread without work waits for more."""
+_PAUSE = 0.05
+"""Between two tries to get a thread from a system that has none to give."""
 
 
 class ElasticPool:
@@ -55,14 +57,21 @@ class ElasticPool:
         self._waiting.append(job)
         if len(self._waiting) <= self._idle:
             self._work.notify()
-        elif self._counted < self._size:
-            self._add_thread()
-        else:
+        elif self._counted >= self._size:
             self._look()
+        elif not self._add_thread() and not self._counted:
+            self._waiting.pop()
+            raise RuntimeError(f"there is no thread for {self._name}")
 
-    def _add_thread(self) -> None:
+    def _add_thread(self) -> bool:
+        """If the system has none to give, those that there are do the work."""
+        try:
+            self._thread(self._run)
+        except RuntimeError:
+            LOG.warning("%s gets no more threads than %d", self._name, self._counted)
+            return False
         self._counted += 1
-        self._thread(self._run)
+        return True
 
     def _look(self) -> None:
         """Have somebody see to what is due later, and to those that wait because all are at work."""
@@ -117,16 +126,18 @@ class ElasticPool:
         for thread, began in self._begun.items():
             if began + self._patience > now:
                 return False
+            if not self._add_thread():
+                return False
             del self._begun[thread]
             self._counted -= 1
-            self._add_thread()
             return True
         return False
 
     def _next_look(self, now: float) -> float:
         moments = [self._later[0][0]] if self._later else []
         if len(self._waiting) > self._idle:  # new threads may not have begun yet
-            moments.append(next(iter(self._begun.values()), now) + self._patience)
+            earliest = next(iter(self._begun.values()), now) + self._patience
+            moments.append(max(earliest, now + _PAUSE))
         return max(0.0, min(moments) - now) if moments else LINGER
 
     def _is_quiet(self) -> bool:

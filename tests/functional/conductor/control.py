@@ -16,7 +16,7 @@ from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers, services
 from moorage.deciding.hosts import Hosts
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 GROUP = {"key": "a", "shard": "", "peers": []}
 
@@ -46,7 +46,7 @@ class Control:
                 .values(**row, uuid=uuid, flavor={}, vm_state="active", host=host, node_uuid=node)
                 .returning(servers.c.id)
             ).scalar_one()
-            ledger.enqueue(connection, made, "build", {})
+            queue.enqueue(connection, made, "build", {})
         return uuid
 
     def die(self, host: str) -> None:

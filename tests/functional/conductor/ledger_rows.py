@@ -7,7 +7,8 @@ import sqlalchemy as sa
 from moorage.core import uuids
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers
-from moorage.ledger import ledger
+from moorage.ledger import leasing, queue
+from moorage.ledger.operation import Operation
 
 
 def make_server(database: Database) -> int:
@@ -27,8 +28,8 @@ def make_server(database: Database) -> int:
 
 
 def enqueue(database: Database, server_id: int, kind: str = "build") -> int:
-    return database.transact(lambda connection: ledger.enqueue(connection, server_id, kind, {"n": 1}))
+    return database.transact(lambda connection: queue.enqueue(connection, server_id, kind, {"n": 1}))
 
 
-def lease(database: Database, owner: str, seconds: float = 60) -> list[ledger.Operation]:
-    return database.transact(lambda connection: ledger.lease(connection, owner, ["build"], 10, seconds))
+def lease(database: Database, owner: str, seconds: float = 60) -> list[Operation]:
+    return database.transact(lambda connection: leasing.lease(connection, owner, ["build"], 10, seconds))

@@ -21,7 +21,7 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses, operations, servers, services, traces
 from moorage.db.tables.placement import consumers
-from moorage.ledger import ledger
+from moorage.ledger import queue
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.placement.client.contract import ConsumerClaim, PlacementRefusedError, ReportedProvider
 from moorage.placement.client.local import LocalPlacement
@@ -98,8 +98,8 @@ class Stand:
         def write(connection: sa.Connection) -> None:
             connection.execute(sa.update(services).values(seen_at=utcnow() - timedelta(hours=1)))
             connection.execute(sa.update(servers).values(task_state=TaskState.DELETING.value))
-            ledger.cancel(connection, self.server_id)
-            ledger.enqueue(connection, self.server_id, "delete", {})
+            queue.cancel(connection, self.server_id)
+            queue.enqueue(connection, self.server_id, "delete", {})
 
         self.database.transact(write)
 
@@ -166,7 +166,7 @@ class Stand:
 
         def write(connection: sa.Connection) -> int:
             made = connection.execute(sa.insert(servers).values(row).returning(servers.c.id)).scalar_one()
-            ledger.enqueue(connection, made, "build", {})
+            queue.enqueue(connection, made, "build", {})
             return int(made)
 
         return self.database.transact(write)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from moorage.bus.contract import DISCARD
 from moorage.core.clock import utcnow
 from moorage.db.tables.compute import services
-from moorage.ledger import leases, ledger
+from moorage.ledger import held_leases, queue
 from moorage.placement.client.contract import PlacementUnavailableError
 from tests.functional.conductor.stand import Stand
 
@@ -55,7 +55,7 @@ def test_who_stalled_takes_nothing_away(stand: Stand, monkeypatch: pytest.Monkey
     stand.work("one")
     stand.set_operation(step="reschedule", due_at=utcnow())
     before, given_out = stand.held(), stand.addresses()
-    monkeypatch.setattr(leases, "utcnow", lambda: utcnow() + timedelta(hours=1))
+    monkeypatch.setattr(held_leases, "utcnow", lambda: utcnow() + timedelta(hours=1))
     stand.work("late")
     assert stand.held() == before != set()
     assert stand.addresses() == given_out != set()
@@ -67,7 +67,7 @@ def test_who_stalled_takes_nothing_away(stand: Stand, monkeypatch: pytest.Monkey
 
 def test_who_was_cancelled_takes_back_what_it_claimed(stand: Stand) -> None:
     stand.placement.after_claim = lambda: stand.database.transact(
-        lambda connection: ledger.cancel(connection, stand.server_id)
+        lambda connection: queue.cancel(connection, stand.server_id)
     )
     stand.work("late")
     assert {operation.lease for operation in stand.operations()} == {None}
@@ -79,7 +79,7 @@ def test_what_came_too_late_is_given_back_once_placement_answers(
     stand: Stand, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stand.placement.after_claim = lambda: stand.database.transact(
-        lambda connection: ledger.cancel(connection, stand.server_id)
+        lambda connection: queue.cancel(connection, stand.server_id)
     )
     stand.work("late")
 

@@ -10,8 +10,10 @@ import sqlalchemy as sa
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations
-from moorage.ledger import ledger
-from moorage.ledger.ledger import AgentAnswer, Checkpoint, Completion
+from moorage.ledger import agent_answers, checkpoints, leasing, queue
+from moorage.ledger.agent_answers import AgentAnswer
+from moorage.ledger.checkpoints import Checkpoint, Completion
+from moorage.ledger.operation import FIRST_STEP
 from tests.functional.conductor.ledger_rows import enqueue, lease, make_server
 
 
@@ -21,7 +23,7 @@ def later() -> datetime:
 
 def held(database: Database, owner: str, operation_id: int) -> bool:
     return database.transact(
-        lambda connection: operation_id in ledger.still_mine(connection, owner, [operation_id])
+        lambda connection: operation_id in leasing.still_mine(connection, owner, [operation_id])
     )
 
 
@@ -36,7 +38,7 @@ def test_an_operation_has_one_holder_at_a_time(database: Database) -> None:
     assert (taken.id, taken.kind, taken.step, taken.data) == (
         operation_id,
         "build",
-        ledger.FIRST_STEP,
+        FIRST_STEP,
         {"n": 1},
     )
     assert lease(database, "second") == []
@@ -55,7 +57,7 @@ def test_what_was_saved_is_what_the_next_holder_finds(database: Database) -> Non
     enqueue(database, make_server(database))
     [operation] = lease(database, "first")
     operation.step, operation.attempt, operation.data = "bind", 3, {"host": "h"}
-    database.transact(lambda connection: ledger.save(connection, [Checkpoint(operation, utcnow())]))
+    database.transact(lambda connection: checkpoints.save(connection, [Checkpoint(operation, utcnow())]))
     [found] = lease(database, "second")
     assert (found.step, found.attempt, found.data) == ("bind", 3, {"host": "h"})
 
@@ -64,10 +66,10 @@ def test_a_result_that_comes_before_the_checkpoint_is_not_lost(database: Databas
     operation_id = enqueue(database, make_server(database))
     [operation] = lease(database, "first")
     answers = [AgentAnswer(operation_id, operation.attempt, {"ok": True})]
-    assert database.transact(lambda connection: ledger.answer(connection, answers)) == {operation_id}
+    assert database.transact(lambda connection: agent_answers.answer(connection, answers)) == {operation_id}
     later = utcnow() + timedelta(minutes=10)
     operation.step = "spawned"
-    database.transact(lambda connection: ledger.save(connection, [Checkpoint(operation, later)]))
+    database.transact(lambda connection: checkpoints.save(connection, [Checkpoint(operation, later)]))
     [found] = lease(database, "first")
     assert (found.step, found.result) == ("spawned", {"ok": True})
 
@@ -76,10 +78,10 @@ def test_a_used_result_is_gone_and_the_deadline_holds(database: Database) -> Non
     operation_id = enqueue(database, make_server(database))
     [operation] = lease(database, "first")
     answers = [AgentAnswer(operation_id, operation.attempt, {"ok": False})]
-    database.transact(lambda connection: ledger.answer(connection, answers))
+    database.transact(lambda connection: agent_answers.answer(connection, answers))
     later = utcnow() + timedelta(minutes=10)
     point = Checkpoint(operation, later, used_result=True)
-    database.transact(lambda connection: ledger.save(connection, [point]))
+    database.transact(lambda connection: checkpoints.save(connection, [point]))
     assert lease(database, "first") == []
     assert row_of(database, operation_id).result is None
 
@@ -87,7 +89,7 @@ def test_a_used_result_is_gone_and_the_deadline_holds(database: Database) -> Non
 def test_a_result_of_an_earlier_attempt_is_stale(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
     answers = [AgentAnswer(operation_id, 7, {"ok": True})]
-    assert database.transact(lambda connection: ledger.answer(connection, answers)) == set()
+    assert database.transact(lambda connection: agent_answers.answer(connection, answers)) == set()
 
 
 def test_a_result_is_stale_once_its_attempt_has_ended(database: Database) -> None:
@@ -95,10 +97,10 @@ def test_a_result_is_stale_once_its_attempt_has_ended(database: Database) -> Non
     operation_id = enqueue(database, make_server(database))
     [operation] = lease(database, "first")
     answers = [AgentAnswer(operation_id, operation.attempt, {"ok": True})]
-    assert database.transact(lambda connection: ledger.answer(connection, answers)) == {operation_id}
+    assert database.transact(lambda connection: agent_answers.answer(connection, answers)) == {operation_id}
     operation.attempt += 1
     later = utcnow() + timedelta(minutes=10)
-    database.transact(lambda connection: ledger.save(connection, [Checkpoint(operation, later)]))
+    database.transact(lambda connection: checkpoints.save(connection, [Checkpoint(operation, later)]))
     assert lease(database, "first") == []
     assert row_of(database, operation_id).result is None
 
@@ -106,7 +108,7 @@ def test_a_result_is_stale_once_its_attempt_has_ended(database: Database) -> Non
 def test_a_lease_that_is_renewed_does_not_run_out(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
     lease(database, "slow", seconds=-1)
-    database.transact(lambda connection: ledger.renew(connection, "slow", [operation_id], later()))
+    database.transact(lambda connection: leasing.renew(connection, "slow", [operation_id], later()))
     assert lease(database, "other") == []
     assert held(database, "slow", operation_id)
 
@@ -115,7 +117,7 @@ def test_who_was_overtaken_can_renew_nothing(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
     lease(database, "slow", seconds=-1)
     lease(database, "heir", seconds=-1)
-    database.transact(lambda connection: ledger.renew(connection, "slow", [operation_id], later()))
+    database.transact(lambda connection: leasing.renew(connection, "slow", [operation_id], later()))
     assert [taken.id for taken in lease(database, "third")] == [operation_id]
 
 
@@ -124,10 +126,10 @@ def test_whoever_goes_on_knows_that_somebody_was_at_it(database: Database) -> No
     [first] = lease(database, "dead", seconds=-1)
     [second] = lease(database, "heir")
     assert (first.resumed, second.resumed) == (False, True)
-    database.transact(ledger.forget_leases)
+    database.transact(leasing.forget_leases)
     [third] = lease(database, "after a restart")
     assert third.resumed
-    database.transact(lambda connection: ledger.save(connection, [Checkpoint(third, utcnow())]))
+    database.transact(lambda connection: checkpoints.save(connection, [Checkpoint(third, utcnow())]))
     [fourth] = lease(database, "next")
     assert not fourth.resumed
 
@@ -138,7 +140,7 @@ def test_after_a_restart_nobody_waits_for_what_was_asked_before_it(database: Dat
         statement = sa.update(operations).values(due_at=later())
         connection.execute(statement.where(operations.c.id == waiting).values(step="destroyed"))
         connection.execute(statement.where(operations.c.id == resting))
-    database.transact(ledger.forget_leases)
+    database.transact(leasing.forget_leases)
     assert [operation.id for operation in lease(database, "after a restart")] == [waiting]
 
 
@@ -153,25 +155,25 @@ def test_cancelling_fences_the_holder_but_shows_that_it_may_be_at_work(database:
     server_id = make_server(database)
     operation_id = enqueue(database, server_id)
     lease(database, "first")
-    database.transact(lambda connection: ledger.cancel(connection, server_id))
+    database.transact(lambda connection: queue.cancel(connection, server_id))
     assert not held(database, "first", operation_id)
     with database.read() as connection:
-        assert ledger.under_way(connection, [server_id]) == {server_id}
-    database.transact(lambda connection: ledger.drop_leases(connection, "first", [operation_id]))
+        assert queue.under_way(connection, [server_id]) == {server_id}
+    database.transact(lambda connection: leasing.drop_leases(connection, "first", [operation_id]))
     with database.read() as connection:
-        assert ledger.under_way(connection, [server_id]) == set()
+        assert queue.under_way(connection, [server_id]) == set()
 
 
 def test_a_finished_operation_is_never_due_again(database: Database) -> None:
     operation_id = enqueue(database, make_server(database))
     [operation] = lease(database, "first")
-    database.transact(lambda connection: ledger.finish(connection, [Completion(operation, "done")]))
+    database.transact(lambda connection: checkpoints.finish(connection, [Completion(operation, "done")]))
     assert lease(database, "second") == []
     assert row_of(database, operation_id).outcome == "done"
 
 
 def test_what_is_due_is_what_can_be_leased(database: Database) -> None:
-    due = ledger.DueCheck(database, ["build"])
+    due = leasing.DueCheck(database, ["build"])
     assert not due.any()
     operation_id = enqueue(database, make_server(database))
     assert due.any()

@@ -15,7 +15,7 @@ from moorage.core.clock import utcnow
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations, servers
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 HERE, THERE = uuids.generate(), uuids.generate()
 
@@ -44,7 +44,7 @@ class Books:
         }
         with self.database.write() as connection:
             made = connection.execute(sa.insert(servers).values(row).returning(servers.c.id)).scalar_one()
-            operation = ledger.enqueue(connection, made, "build", {})
+            operation = queue.enqueue(connection, made, "build", {})
             if not at_work:
                 done = sa.update(operations).where(operations.c.id == operation)
                 connection.execute(done.values(finished_at=utcnow()))

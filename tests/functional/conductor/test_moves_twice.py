@@ -11,8 +11,8 @@ import pytest
 from moorage.conductor.engine import runner
 from moorage.conductor.engine.runner import Runner
 from moorage.conductor.engine.work import Work
-from moorage.ledger import ledger
-from moorage.ledger.leases import Lease
+from moorage.ledger import leasing
+from moorage.ledger.held_leases import Lease
 from tests.functional.conductor.conftest import Yard
 from tests.functional.conductor.harbour import Harbour
 
@@ -28,7 +28,7 @@ class Deaths:
             reached = {(work.operation.id, work.operation.step) for work in works}
             if reached - self.died:
                 self.died |= reached
-                conductor._database.transact(ledger.forget_leases)
+                conductor._database.transact(leasing.forget_leases)
                 raise RuntimeError("the conductor dies here")
             return keep(conductor, lease, works)
 

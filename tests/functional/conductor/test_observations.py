@@ -18,7 +18,7 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations, servers, services
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, ServerSpec
-from moorage.ledger import ledger
+from moorage.ledger import queue
 from tests.unit.agent.stand import Stand
 
 
@@ -57,7 +57,7 @@ class Control:
         }
         with self.database.write() as connection:
             made = connection.execute(sa.insert(servers).values(row).returning(servers.c.id)).scalar_one()
-            operation = ledger.enqueue(connection, made, "build", {})
+            operation = queue.enqueue(connection, made, "build", {})
         node = self.stand.driver.nodes()[0].uuid
         self.stand.driver.spawn(ServerSpec(uuid, "s", "p", "u", node, {}))
         self.stand.journal.accept([Task(operation, uuid, "spawn", 1, node)])
@@ -68,7 +68,7 @@ class Control:
         with self.database.write() as connection:
             server_id = sa.select(servers.c.id).where(servers.c.uuid == uuid)
             found = connection.execute(server_id).scalar_one()
-            return ledger.enqueue(connection, found, "cold_move", {"move": {}, "tasks": tasks})
+            return queue.enqueue(connection, found, "cold_move", {"move": {}, "tasks": tasks})
 
     def told(self, uuid: str, operation: int, attempt: int) -> None:
         """The agent has heard of this."""
@@ -129,7 +129,7 @@ def test_what_was_seen_before_the_last_operation_is_no_news(control: Control) ->
     uuid = control.server()
     with control.database.write() as connection:
         server_id = connection.execute(sa.select(servers.c.id).where(servers.c.uuid == uuid)).scalar_one()
-        ledger.enqueue(connection, server_id, "start", {})
+        queue.enqueue(connection, server_id, "start", {})
     control.see({uuid: SHUT_DOWN})
     assert control.shown(uuid) == ("active", RUNNING)
 

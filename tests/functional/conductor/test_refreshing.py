@@ -13,7 +13,7 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables import network as tables
 from moorage.db.tables.compute import operations
-from moorage.ledger import ledger
+from moorage.ledger import queue
 from moorage.network.contract import PortRecord, ServerPorts
 from moorage.network.pool import PoolNetwork, PoolSettings
 from tests.functional.conductor.conftest import Yard
@@ -70,7 +70,7 @@ def test_a_server_that_somebody_works_on_is_left_alone(yard: MakeYard) -> None:
         (server,) = changed_ports.servers_among(connection, [uuid])
 
     def begin_something(connection: sa.Connection) -> None:
-        operation_id = ledger.enqueue(connection, server.id, "stop", {})
+        operation_id = queue.enqueue(connection, server.id, "stop", {})
         mine = sa.update(operations).where(operations.c.id == operation_id)
         connection.execute(mine.values(due_at=None))
         changed_ports.note(connection, [uuid])

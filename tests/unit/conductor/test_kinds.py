@@ -12,7 +12,7 @@ from moorage.conductor.operations.build import Build
 from moorage.conductor.operations.delete import Delete
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.operations.register import KINDS
-from moorage.ledger.ledger import FIRST_STEP
+from moorage.ledger.operation import FIRST_STEP
 
 PAGES = Path(__file__).parents[3] / "docs" / "compute"
 PAGE = PAGES / "operations.md"

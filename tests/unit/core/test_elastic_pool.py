@@ -84,6 +84,29 @@ def test_a_job_that_fails_ends_no_thread() -> None:
     assert done.wait(30)
 
 
+def test_without_another_thread_those_that_there_are_do_the_work(
+    monkeypatch: pytest.MonkeyPatch, hanging: Hanging
+) -> None:
+    pool = ElasticPool("full", size=4)
+    pool.submit(hanging)
+    hanging.wait_for(1)
+
+    def none_left(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    done = threading.Event()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", none_left)
+        pool.submit(done.set)
+        with pytest.raises(RuntimeError, match="no thread for empty"):
+            ElasticPool("empty").submit(done.set)
+        hanging.go_on.set()
+        assert done.wait(30)
+    after = threading.Event()
+    pool.submit(after.set)
+    assert after.wait(30)
+
+
 def test_later_jobs_come_in_the_order_of_their_time() -> None:
     pool, done = ElasticPool("later", size=1), threading.Event()
     order: list[str] = []

@@ -9,7 +9,7 @@ from moorage.compute.moves.moves import ActionContext
 from moorage.compute.servers import actions
 from moorage.compute.servers.lifecycle import require_state
 from moorage.compute.servers.states import TaskState, VmState
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 
 class InvalidMigrationState(ComputeError):
@@ -51,5 +51,5 @@ def _wish(ask: ActionContext, migration: Migration, wish: LiveMigrationWish, act
     """Write the wish down, and have whoever works on the migration look."""
     action_id = actions.start(ask.connection, ask.server.id, action, ask.origin)
     migrations.change(ask.connection, migration.id, wish=wish.value)
-    ledger.nudge(ask.connection, ask.server.id)
+    queue.nudge(ask.connection, ask.server.id)
     actions.finish(ask.connection, {action_id: None})

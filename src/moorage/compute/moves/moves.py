@@ -29,7 +29,7 @@ from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import ServerNotReady, ServiceUnavailable
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.db.tables.compute import flavors as flavor_table
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 _MOVABLE = (VmState.ACTIVE, VmState.STOPPED)
 
@@ -201,4 +201,4 @@ def _begin(ask: ActionContext, kind: MigrationType, status: MigrationStatus, **m
 def _start(ask: ActionContext, action: str, kind: str, task_state: TaskState, move: Move) -> None:
     action_id = actions.start(ask.connection, ask.server.id, action, ask.origin)
     servers.set_state(ask.connection, ask.server.id, task_state=task_state, progress=0)
-    ledger.enqueue(ask.connection, ask.server.id, kind, move.as_data(), action_id)
+    queue.enqueue(ask.connection, ask.server.id, kind, move.as_data(), action_id)

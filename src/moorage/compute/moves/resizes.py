@@ -13,7 +13,7 @@ from moorage.compute.servers import actions, servers
 from moorage.compute.servers.lifecycle import require_state
 from moorage.compute.servers.server_errors import ServiceUnavailable
 from moorage.compute.servers.states import TaskState, VmState
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 
 def confirm(ask: ActionContext) -> None:
@@ -46,7 +46,7 @@ def _arrived(ask: ActionContext) -> Migration:
 
 def _decide(ask: ActionContext, action: str, kind: str, task_state: TaskState, move: Move) -> None:
     """What was to confirm it by itself, sooner or later, is called off."""
-    ledger.cancel(ask.connection, ask.server.id)
+    queue.cancel(ask.connection, ask.server.id)
     action_id = actions.start(ask.connection, ask.server.id, action, ask.origin)
     servers.set_state(ask.connection, ask.server.id, task_state=task_state)
-    ledger.enqueue(ask.connection, ask.server.id, kind, move.as_data(), action_id)
+    queue.enqueue(ask.connection, ask.server.id, kind, move.as_data(), action_id)

@@ -15,7 +15,7 @@ from moorage.compute.servers import actions, servers
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import PowerNumber, TaskState, VmState
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 PLUGGED = "plugged"
 """The step of an operation that waits for ports: an event wakes it."""
@@ -42,7 +42,7 @@ def power_update(connection: Connection, server: Server, tag: str, origin: Origi
         actions.finish(connection, {action_id: None})
         return
     servers.set_state(connection, server.id, task_state=task_state)
-    ledger.enqueue(connection, server.id, kind, {}, action_id)
+    queue.enqueue(connection, server.id, kind, {}, action_id)
 
 
 HANDLERS: Mapping[str, Handler] = {"power-update": power_update}

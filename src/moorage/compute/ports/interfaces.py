@@ -20,7 +20,7 @@ from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import ServerNotReady
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.db.tables.compute import operations
-from moorage.ledger import ledger
+from moorage.ledger import queue
 from moorage.network.contract import AgreedNetworks, ServerPorts
 
 ATTACH = "attach_interface"
@@ -48,7 +48,7 @@ def attach(
     action_id = actions.start(connection, server.id, ATTACH, origin)
     servers.set_state(connection, server.id, task_state=TaskState.ATTACHING_INTERFACE)
     data = {"networks": agreed.networks, "tag": tag}
-    return ledger.enqueue(connection, server.id, ATTACH, data, action_id)
+    return queue.enqueue(connection, server.id, ATTACH, data, action_id)
 
 
 def detach(connection: Connection, server: Server, origin: Origin, port_id: str) -> None:
@@ -57,7 +57,7 @@ def detach(connection: Connection, server: Server, origin: Origin, port_id: str)
         raise NotFoundError(f"Port id {port_id} could not be found.")
     action_id = actions.start(connection, server.id, DETACH, origin)
     servers.set_state(connection, server.id, task_state=TaskState.DETACHING_INTERFACE)
-    ledger.enqueue(connection, server.id, DETACH, {"port": port_id}, action_id)
+    queue.enqueue(connection, server.id, DETACH, {"port": port_id}, action_id)
 
 
 def add_address(connection: Connection, server: Server, network_id: str) -> None:
@@ -66,7 +66,7 @@ def add_address(connection: Connection, server: Server, network_id: str) -> None
     if network_id not in {port.network_id for port in server_ports_of(server).ports}:
         raise ComputeError(f"Network {network_id} could not be found for instance {server.uuid}.")
     servers.set_state(connection, server.id, task_state=TaskState.ATTACHING_INTERFACE)
-    ledger.enqueue(connection, server.id, ADD_ADDRESS, {"network": network_id})
+    queue.enqueue(connection, server.id, ADD_ADDRESS, {"network": network_id})
 
 
 def remove_address(connection: Connection, server: Server, address: str) -> None:
@@ -74,14 +74,14 @@ def remove_address(connection: Connection, server: Server, address: str) -> None
     if address not in {one for port in server_ports_of(server).ports for one in port.addresses}:
         raise ComputeError(f"Fixed IP {address} could not be found for instance {server.uuid}.")
     servers.set_state(connection, server.id, task_state=TaskState.DETACHING_INTERFACE)
-    ledger.enqueue(connection, server.id, REMOVE_ADDRESS, {"address": address})
+    queue.enqueue(connection, server.id, REMOVE_ADDRESS, {"address": address})
 
 
 def lose(connection: Connection, server_id: int, port_ids: Collection[str]) -> None:
     """These ports are gone from the network; the server, at rest and on a host, shall lose them, too."""
     servers.set_state(connection, server_id, task_state=TaskState.DETACHING_INTERFACE)
     for port_id in port_ids:
-        ledger.enqueue(connection, server_id, DETACH, {"port": port_id, "gone": True})
+        queue.enqueue(connection, server_id, DETACH, {"port": port_id, "gone": True})
 
 
 def can_lose(server: Server) -> bool:

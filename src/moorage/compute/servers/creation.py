@@ -21,7 +21,7 @@ from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.core import random_text, uuids
 from moorage.db.tables.compute import server_group_members, server_groups, servers
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 _ID_LETTERS = string.ascii_lowercase + string.digits
 _MAX_HOSTNAME = 63
@@ -124,7 +124,7 @@ def _insert(
     ]
     if members:
         connection.execute(sa.insert(server_group_members), members)
-    ledger.enqueue_first(connection, "build", actions.start_many(connection, origins, "create"))
+    queue.enqueue_first(connection, "build", actions.start_many(connection, origins, "create"))
 
 
 class LockedUsage:

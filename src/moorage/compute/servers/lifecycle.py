@@ -18,7 +18,7 @@ from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import InvalidState, ServerLocked, ServerNotReady
 from moorage.compute.servers.states import TaskState, VmState
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 OWNER = "owner"
 ADMIN = "admin"
@@ -54,9 +54,9 @@ def delete(connection: Connection, server: Server, origin: Origin) -> None:
     if server.task_state == TaskState.DELETING:
         return
     action_id = actions.start(connection, server.id, "delete", origin)
-    ledger.cancel(connection, server.id)
+    queue.cancel(connection, server.id)
     servers.set_state(connection, server.id, task_state=TaskState.DELETING, progress=0)
-    ledger.enqueue(connection, server.id, "delete", {}, action_id)
+    queue.enqueue(connection, server.id, "delete", {}, action_id)
 
 
 def start(connection: Connection, server: Server, origin: Origin) -> None:
@@ -73,7 +73,7 @@ def reboot(connection: Connection, server: Server, origin: Origin, *, hard: bool
     """A hard reboot may cut a soft one short, and wakes servers that don't run."""
     if hard:
         require_state(server, "reboot", _REBOOTABLE, _INTERRUPTIBLE)
-        ledger.cancel(connection, server.id)
+        queue.cancel(connection, server.id)
     else:
         require_state(server, "reboot", (VmState.ACTIVE,))
     task = TaskState.REBOOTING_HARD if hard else TaskState.REBOOTING
@@ -92,7 +92,7 @@ def _power(
         raise ServerNotReady(server.uuid)
     action_id = actions.start(connection, server.id, kind, origin)
     servers.set_state(connection, server.id, task_state=task_state)
-    ledger.enqueue(connection, server.id, kind, dict(data or {}), action_id)
+    queue.enqueue(connection, server.id, kind, dict(data or {}), action_id)
 
 
 def lock(connection: Connection, server: Server, origin: Origin, reason: str | None) -> None:
@@ -121,7 +121,7 @@ def unlock(connection: Connection, server: Server, origin: Origin) -> None:
 def reset_state(connection: Connection, server: Server, origin: Origin, vm_state: VmState) -> None:
     """An administrator knows better: what was going on is given up."""
     action_id = actions.start(connection, server.id, "resetState", origin)
-    ledger.cancel(connection, server.id)
+    queue.cancel(connection, server.id)
     move = migrations.active(connection, server.id)
     task_state = None if move is None else TaskState.RESIZE_REVERTING
     servers.set_state(connection, server.id, vm_state=vm_state, task_state=task_state)
@@ -138,4 +138,4 @@ def _unwind(connection: Connection, server: Server, migration: Migration) -> Non
     elif migration.dest_host is not None:
         other = MoveEnd(migration.dest_host, migration.dest_node or "", migration.dest_node_uuid or "")
         data["placed"] = msgspec.to_builtins(other)
-    ledger.enqueue(connection, server.id, "unwind", data)
+    queue.enqueue(connection, server.id, "unwind", data)

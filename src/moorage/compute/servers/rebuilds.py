@@ -16,7 +16,7 @@ from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import ServerNotReady
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.images.contract import Image
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 _REBUILDABLE = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
 
@@ -53,7 +53,7 @@ def rebuild(ask: ActionContext, wanted: RebuildRequest) -> None:
     }
     servers.update(ask.connection, server.id, task_state=TaskState.REBUILDING.value, progress=0, **columns)
     action_id = actions.start(ask.connection, server.id, "rebuild", ask.origin)
-    ledger.enqueue(ask.connection, server.id, "rebuild", data, action_id)
+    queue.enqueue(ask.connection, server.id, "rebuild", data, action_id)
 
 
 def _require_fit(server: Server, image: Image) -> None:

@@ -17,7 +17,7 @@ from moorage.db.among import among
 from moorage.db.tables.compute import servers
 from moorage.http.call import Call
 from moorage.http.reply import Reply
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 _NEED_TAG = frozenset({"volume-extended", "power-update", "accelerator-request-bound"})
 
@@ -53,7 +53,7 @@ def _is_about_ports(event: dict[str, Any]) -> bool:
 def _pass_on(connection: Connection, server_uuids: list[str]) -> None:
     """To whoever waits for the ports, and for the server's addresses to be read anew."""
     changed_ports.note(connection, server_uuids)
-    ledger.nudge_at(connection, server_uuids, PLUGGED)
+    queue.nudge_at(connection, server_uuids, PLUGGED)
 
 
 def _code(event: dict[str, Any], hosts: dict[str, str | None]) -> int:

@@ -27,8 +27,8 @@ from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes
-from moorage.ledger import ledger
-from moorage.ledger.ledger import AgentAnswer
+from moorage.ledger import agent_answers
+from moorage.ledger.agent_answers import AgentAnswer
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -59,7 +59,7 @@ class Inbox:
             AgentAnswer(result.operation_id, result.attempt, msgspec.to_builtins(result))
             for result in results
         ]
-        fresh = self._write(lambda connection: ledger.answer(connection, answers))
+        fresh = self._write(lambda connection: agent_answers.answer(connection, answers))
         RESULTS.labels("fresh").inc(len(fresh))
         RESULTS.labels("stale").inc(len(results) - len(fresh))
         self._wake()

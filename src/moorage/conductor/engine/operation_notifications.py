@@ -7,7 +7,7 @@ from typing import Any
 from moorage.bus.notifications import Notifications, Phase
 from moorage.conductor.engine.kind import Kind
 from moorage.conductor.engine.work import Work
-from moorage.ledger.ledger import FIRST_STEP
+from moorage.ledger.operation import FIRST_STEP
 
 
 class OperationNotifications:

@@ -29,9 +29,10 @@ from moorage.conductor.engine.work_signal import WorkSignal
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers as server_table
-from moorage.ledger import ledger
-from moorage.ledger.leases import Lease, Leases
-from moorage.ledger.ledger import Checkpoint, Completion, Operation
+from moorage.ledger import checkpoints, leasing
+from moorage.ledger.checkpoints import Checkpoint, Completion
+from moorage.ledger.held_leases import Lease, Leases
+from moorage.ledger.operation import Operation
 from moorage.network.contract import NetworkUnavailableError
 from moorage.placement.client.contract import PlacementUnavailableError
 
@@ -139,7 +140,7 @@ class Runner:
         """Lease what is due and take it as far as it goes; False if there was nothing."""
         until = utcnow() + timedelta(seconds=self._lease_seconds)
         leased = self._database.transact(
-            lambda connection: ledger.lease(
+            lambda connection: leasing.lease(
                 connection, owner, list(self._kinds), self._batch, self._lease_seconds
             )
         )
@@ -179,9 +180,9 @@ class Runner:
         due_at = utcnow() + timedelta(seconds=_LAST_RETRY_SECONDS)
 
         def write(connection: sa.Connection) -> None:
-            mine = ledger.still_mine(connection, lease.owner, [operation.id for operation in unreadable])
+            mine = leasing.still_mine(connection, lease.owner, [operation.id for operation in unreadable])
             left = [Checkpoint(operation, due_at) for operation in unreadable if operation.id in mine]
-            ledger.save(connection, left)
+            checkpoints.save(connection, left)
 
         self._database.transact(write)
         for operation in unreadable:
@@ -279,13 +280,13 @@ class Runner:
 
         def write(connection: sa.Connection) -> set[int]:
             ids = [work.operation.id for work in works]
-            mine = ledger.still_mine(connection, owner, ids)
+            mine = leasing.still_mine(connection, owner, ids)
             if len(mine) < len(ids):
-                ledger.give_back_lost(connection, owner, [each for each in ids if each not in mine])
+                leasing.give_back_lost(connection, owner, [each for each in ids if each not in mine])
             kept = [work for work in works if work.operation.id in mine]
             _write(connection, kept, now)
             going_on = [work for work in kept if work.outcome is None]
-            ledger.save(
+            checkpoints.save(
                 connection,
                 [
                     Checkpoint(work.operation, work.due_at, work.used_result)
@@ -295,7 +296,7 @@ class Runner:
                 ],
             )
             ended = [work for work in kept if work.outcome is not None]
-            ledger.finish(
+            checkpoints.finish(
                 connection, [Completion(work.operation, work.outcome or "", work.error) for work in ended]
             )
             actions.finish(

@@ -12,8 +12,8 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.servers.server import Server
 from moorage.core.clock import utcnow
-from moorage.ledger.leases import Lease
-from moorage.ledger.ledger import Operation
+from moorage.ledger.held_leases import Lease
+from moorage.ledger.operation import Operation
 
 S = TypeVar("S", bound=msgspec.Struct, covariant=True)
 """What a kind of operation remembers from step to step."""

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from moorage.db.database import Database
-from moorage.ledger import ledger
+from moorage.ledger import leasing
 
 _LOOK_EVERY = 0.1
 _LONGEST = 1.0
@@ -18,7 +18,7 @@ class WorkSignal:
     """One thread at a time watches and the others wait for their turn: what is new wakes one, not all."""
 
     def __init__(self, database: Database, kinds: Sequence[str]) -> None:
-        self._due = ledger.DueCheck(database, kinds)
+        self._due = leasing.DueCheck(database, kinds)
         self._notified = threading.Event()
         self._turn = threading.Lock()
         self._closed = False

@@ -26,7 +26,7 @@ from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving, destination, source
 from moorage.conductor.placing.placed import MoveState
 from moorage.core.clock import utcnow
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 
 class ColdMoveState(MoveState, kw_only=True, omit_defaults=True):
@@ -130,4 +130,4 @@ def _confirm_later(work: Work[MoveState], seconds: int, connection: Connection) 
     move = msgspec.structs.replace(work.state.move, reserved={})
     due_at = utcnow() + timedelta(seconds=seconds)
     data = {"move": msgspec.to_builtins(move)}
-    ledger.enqueue(connection, work.server.id, "confirm_resize", data, due_at=due_at)
+    queue.enqueue(connection, work.server.id, "confirm_resize", data, due_at=due_at)

@@ -22,7 +22,7 @@ from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.ports import server_ports
-from moorage.ledger import ledger
+from moorage.ledger import queue
 from moorage.network import delegation
 from moorage.network.contract import NetworkAccess
 
@@ -60,7 +60,7 @@ class Delete(OperationKind):
 
     def begin(self, batch: Sequence[Work[DeleteState]]) -> None:
         with self._tools.database.read() as connection:
-            busy = ledger.under_way(connection, [work.server.id for work in batch])
+            busy = queue.under_way(connection, [work.server.id for work in batch])
             moves = migrations.active_of(connection, [work.server.id for work in batch])
         for work in batch:
             if work.server.id in busy:

@@ -12,11 +12,11 @@ from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.kind import NoState, OperationKind
 from moorage.conductor.ports import server_ports
-from moorage.ledger import ledger
+from moorage.ledger import leasing
 
 
 class GiveBack(OperationKind):
-    name = ledger.GIVE_BACK
+    name = leasing.GIVE_BACK
     steps = (Step("begin"),)
 
     def begin(self, batch: Sequence[Work[NoState]]) -> None:

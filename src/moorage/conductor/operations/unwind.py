@@ -15,7 +15,7 @@ from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moving import Moving, return_quota, stay_in_group
 from moorage.conductor.placing.placed import MoveState
-from moorage.ledger import ledger
+from moorage.ledger import queue
 
 _LOOK_AGAIN_SECONDS = 0.5
 
@@ -34,7 +34,7 @@ class Unwind(Moving[MoveState]):
     def begin(self, batch: Sequence[Work[MoveState]]) -> None:
         """Whoever was at the move may still have something under way."""
         with self._tools.database.read() as connection:
-            busy = ledger.under_way(connection, [work.server.id for work in batch])
+            busy = queue.under_way(connection, [work.server.id for work in batch])
         for work in batch:
             if work.server.id in busy:
                 work.wait("begin", _LOOK_AGAIN_SECONDS)

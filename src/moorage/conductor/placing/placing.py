@@ -22,7 +22,7 @@ from moorage.db.tables.compute import traces
 from moorage.deciding.decider import Decider, HostSearch, MoveSource, NoHost, SchedulingPass
 from moorage.deciding.hosts import Hosts
 from moorage.deciding.subject import Subject
-from moorage.ledger.leases import Lease
+from moorage.ledger.held_leases import Lease
 from moorage.placement.client.contract import (
     ConsumerChangedError,
     ConsumerClaim,

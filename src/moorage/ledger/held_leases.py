@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
-from moorage.ledger import ledger
+from moorage.ledger import leasing
 
 LOG = logging.getLogger(__name__)
 _MOST_RENEWALS = 60
@@ -75,7 +75,7 @@ class Leases:
         """A lease that ran out may have another holder: then it is the next checkpoint that tells."""
         until = utcnow() + timedelta(seconds=self._seconds)
         still = lease.holds()
-        self._database.transact(lambda connection: ledger.renew(connection, lease.owner, lease.ids, until))
+        self._database.transact(lambda connection: leasing.renew(connection, lease.owner, lease.ids, until))
         if still:
             lease.until = until
 

@@ -1,0 +1,30 @@
+"""An operation: one piece of work on one server, which conductors lease, advance and finish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+FIRST_STEP = "begin"
+
+
+@dataclass(slots=True)
+class Operation:
+    """An operation under lease."""
+
+    id: int
+    server_id: int
+    server_uuid: str
+    kind: str
+    step: str
+    attempt: int
+    tries: int
+    """How often the current step has failed in a row."""
+    created_at: datetime
+    data: dict[str, Any] = field(default_factory=dict)
+    action_id: int | None = None
+    result: dict[str, Any] | None = None
+    """What an agent answered at this attempt; None once it was used."""
+    resumed: bool = False
+    """A conductor was at it before, and did not come to a checkpoint: it may have done half of a step."""
