@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from moorage.ledger import ledger
+from moorage.ledger import leasing, queue
 from moorage.placement.client.contract import ConsumerClaim
 from tests.functional.conductor.older.sample import Sample
 from tests.functional.conductor.older.site import Site
@@ -190,7 +190,7 @@ def _give_back(site: Site, _sample: Sample, uuid: str) -> None:
     node = min(site.nodes().values())
     assert site.client.claim([ConsumerClaim(uuid, {node: {"VCPU": 1}}, "p", "u")]) == [None]
     server_id = site.row(uuid).id
-    site.database.transact(lambda connection: ledger.enqueue(connection, server_id, ledger.GIVE_BACK, {}))
+    site.database.transact(lambda connection: queue.enqueue(connection, server_id, leasing.GIVE_BACK, {}))
 
 
 Ready = Callable[[Site, Sample], str]
