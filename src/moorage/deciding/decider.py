@@ -228,6 +228,7 @@ class Decider:
             host=asked.get("host"),
             server_group=_group(search, around),
             tried_nodes=search.tried_nodes,
+            aliases=self._settings.pci_aliases,
         )
         if search.full_cells or search.failed_hosts:
             request = replace(request, full_cells=search.full_cells, failed_hosts=search.failed_hosts)
@@ -240,6 +241,7 @@ class Decider:
             (
                 EnabledHosts(),
                 ImageTraits(properties),
+                *self._settings.image_hardware(properties),
                 AvailabilityZone(facts.zones, self._default_zone),
                 *self._settings.isolation(facts, properties),
                 TargetNodes(node or host, around.targets.get(target, ())),
@@ -255,7 +257,12 @@ class Decider:
         found = {query: answer for query, answer in answers.items() if isinstance(answer, Candidates)}
         roots = {root for candidates in found.values() for root in offers.roots(candidates)}
         board.learn(self._hosts.states(roots - board.hosts.keys(), this.facts))
-        by_query = {query: offers.offers(candidates, board.hosts) for query, candidates in found.items()}
+        apart = {
+            query: search.request.apart for search in searches if search.request for query in search.queries
+        }
+        by_query = {
+            query: offers.offers(candidates, board.hosts, apart[query]) for query, candidates in found.items()
+        }
         cut_off = []
         for search in searches:
             refusals = [answers[query] for query in search.queries]

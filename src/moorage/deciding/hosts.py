@@ -69,10 +69,8 @@ class Hosts:
 
     def capabilities(self, node_uuid: str) -> Capabilities:
         """What can be asked of a node; nothing of one that is not there."""
-        query = sa.select(nodes.c.hypervisor_type, nodes.c.facts).where(nodes.c.uuid == node_uuid)
         with self._database.read() as connection:
-            found = connection.execute(query).one_or_none()
-        return Capabilities() if found is None else node_capabilities.read(*found)
+            return node_capabilities.of_node(connection, node_uuid)
 
     def has_live_peer(self, host: str) -> bool:
         """Whether a host that lives shares nodes with this one, and takes over servers."""
@@ -101,6 +99,7 @@ class Hosts:
                 hypervisor_type=kind,
                 pool=said.pool,
                 binds_ports=said.binds_ports,
+                starts_paused=said.starts_paused,
                 supported=said.supported,
                 servers=int(count),
                 build_failures=int(failures),
@@ -115,6 +114,7 @@ class _Said(NamedTuple):
     supported: tuple[tuple[str, str, str], ...]
     pool: bool
     binds_ports: bool
+    starts_paused: bool
 
 
 @lru_cache(maxsize=4096)
@@ -124,7 +124,7 @@ def _said(hypervisor_type: str, facts: str) -> _Said:
     listed = said.get("supported_instances", ())
     supported = tuple((str(machine), str(hypervisor), str(mode)) for machine, hypervisor, mode in listed)
     can = node_capabilities.read(hypervisor_type, said)
-    return _Said(supported, can.pool, can.binds_ports)
+    return _Said(supported, can.pool, can.binds_ports, can.starts_paused)
 
 
 @lru_cache(maxsize=4096)

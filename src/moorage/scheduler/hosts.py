@@ -23,6 +23,7 @@ class HostState:
     pool: bool = False
     """Whether it is no machine, but offers those that several hosts share."""
     binds_ports: bool = False
+    starts_paused: bool = False
     """Whether what keeps its servers binds their ports, so that nobody else has to."""
     supported: tuple[tuple[str, str, str], ...] = ()
     """(architecture, hypervisor type, vm mode) that the node can run; empty if it does not say."""

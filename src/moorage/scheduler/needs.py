@@ -9,10 +9,14 @@ from typing import Any
 
 from moorage.scheduler.errors import BadExtraSpecError, SchedulingError
 from moorage.scheduler.groups import RequestGroup
+from moorage.topology.request import TopologyRequest
 
 _KEY = re.compile(r"^(resources|trait)([a-zA-Z0-9_-]{1,64})?:(.*)$")
 _NAME = re.compile(r"^[A-Z0-9_]{1,255}$")
 _MB_PER_GB = 1024
+_PCPU = "resources:PCPU"
+_OVERHEAD_MB = 1
+"""Of a guest that has nothing else of its node itself: conditions on the node need a group there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +25,39 @@ class Needs:
     group_policy: str | None
 
     @classmethod
-    def of(cls, flavor: Mapping[str, Any], *, root_on_volume: bool = False) -> Needs:
+    def of(
+        cls,
+        flavor: Mapping[str, Any],
+        topology: TopologyRequest | None = None,
+        *,
+        root_on_volume: bool = False,
+    ) -> Needs:
+        """Without what `topology` asks of cells and devices: that is in groups of its own."""
+        topology = topology or TopologyRequest()
         specs: Mapping[str, Any] = flavor.get("extra_specs") or {}
         drafts = _Drafts()
         for key, value in specs.items():
-            drafts.read(key, str(value))
-        drafts.fill_in(_numbers(flavor, root_on_volume))
+            if not (topology.dedicated and key == _PCPU):
+                drafts.read(key, str(value))
+        drafts.fill_in(_numbers(flavor, topology, root_on_volume))
         groups = tuple(drafts.groups())
+        if not groups and topology.cells:
+            groups = (RequestGroup(resources={"MEMORY_MB": _OVERHEAD_MB}),)
         if not groups:
             raise SchedulingError("The flavor asks for no resources at all.")
         return cls(groups, _group_policy(specs, groups))
 
 
-def _numbers(flavor: Mapping[str, Any], root_on_volume: bool) -> dict[str, int]:
-    """What the flavor's own fields ask for; swap is in MB and takes whole gigabytes of disk."""
+def _numbers(flavor: Mapping[str, Any], topology: TopologyRequest, root_on_volume: bool) -> dict[str, int]:
+    """What the flavor's own fields ask for; swap is in MB and takes whole gigabytes of disk.
+
+    Dedicated processors and huge pages are counted for themselves.
+    """
     swap = -(-int(flavor.get("swap") or 0) // _MB_PER_GB)
     root = 0 if root_on_volume else int(flavor["disk"])
     return {
-        "VCPU": int(flavor["vcpus"]),
-        "MEMORY_MB": int(flavor["ram"]),
+        "VCPU": int(flavor["vcpus"]) - len(topology.dedicated),
+        "MEMORY_MB": 0 if topology.page_kib else int(flavor["ram"]),
         "DISK_GB": root + int(flavor.get("ephemeral") or 0) + swap,
     }
 

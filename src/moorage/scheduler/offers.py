@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from moorage.placement.client.contract import AllocationRequest, Candidates, ProviderSummary
@@ -28,8 +28,9 @@ class Offers:
     by_node: dict[str, Offer]
 
 
-def offers(candidates: Candidates, nodes: Container[str]) -> Offers:
-    """Sort candidates out by node, in Placement's order.
+def offers(candidates: Candidates, nodes: Container[str], apart: Sequence[str] = ()) -> Offers:
+    """Sort candidates out by node, in Placement's order, without those where one provider serves two groups
+    of those that have to be `apart`.
 
     A candidate may use providers of several trees where one shares with others; that one among them which is
     in `nodes` is where the server would be.
@@ -37,6 +38,8 @@ def offers(candidates: Candidates, nodes: Container[str]) -> Offers:
     summaries = candidates.provider_summaries
     found: dict[str, Offer] = {}
     for way in candidates.allocation_requests:
+        if apart and not _is_apart(way, apart):
+            continue
         node = _node(way, summaries, nodes)
         offer = found.get(node)
         if offer is None:
@@ -53,6 +56,12 @@ def offers(candidates: Candidates, nodes: Container[str]) -> Offers:
 def roots(candidates: Candidates) -> set[str]:
     """The trees that take part: those among them that are nodes are whom the caller has to look up."""
     return {summary.root_provider_uuid or uuid for uuid, summary in candidates.provider_summaries.items()}
+
+
+def _is_apart(way: AllocationRequest, suffixes: Sequence[str]) -> bool:
+    """A Placement that does not say who serves which group is taken at its word."""
+    serving = [uuid for suffix in suffixes for uuid in way.mappings.get(suffix, ())]
+    return len(serving) == len(set(serving))
 
 
 def _node(way: AllocationRequest, summaries: dict[str, ProviderSummary], nodes: Container[str]) -> str:

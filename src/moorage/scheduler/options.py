@@ -1,11 +1,14 @@
-"""The `[filter_scheduler]` options, which keep the reference's names."""
+"""The `[filter_scheduler]` and `[pci]` options, which keep the reference's names."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from oslo_config import cfg
 
-from moorage.core.config import Options
+from moorage.core.config import ConfigError, Options
 from moorage.scheduler.settings import SchedulerSettings
+from moorage.topology.pci import PciAlias, parse_aliases
 
 OPTIONS: Options = {
     "filter_scheduler": [
@@ -35,10 +38,20 @@ OPTIONS: Options = {
             help="How much recent build failures count against a host.",
         ),
     ],
+    "pci": [
+        cfg.MultiStrOpt(
+            "alias",
+            default=[],
+            help="PCI devices that flavors may ask for by a name (`pci_passthrough:alias`), as JSON with "
+            "`name`, and `vendor_id` and `product_id` or `resource_class`; `traits` that they need, and "
+            "`numa_policy`, if wanted. May be given several times; the same for API and conductors.",
+        ),
+    ],
 }
 
 
 def settings(conf: cfg.ConfigOpts) -> SchedulerSettings:
+    """ConfigError if an alias makes no sense."""
     weights = conf.filter_scheduler
     return SchedulerSettings(
         max_candidates=conf.scheduler.candidates,
@@ -56,4 +69,13 @@ def settings(conf: cfg.ConfigOpts) -> SchedulerSettings:
         require_project_aggregates=conf.scheduler.placement_aggregate_required_for_tenants,
         isolate_by_traits=conf.scheduler.enable_isolated_aggregate_filtering,
         isolate_by_images=conf.scheduler.enable_image_aggregate_filtering,
+        require_image_hardware=conf.scheduler.image_metadata_prefilter,
+        pci_aliases=_aliases(conf),
     )
+
+
+def _aliases(conf: cfg.ConfigOpts) -> Mapping[str, PciAlias]:
+    try:
+        return parse_aliases(conf.pci.alias)
+    except ValueError as error:
+        raise ConfigError(f"[pci] alias: {error}") from error

@@ -8,10 +8,15 @@ from typing import Any
 
 from moorage.scheduler import narrowing
 from moorage.scheduler.criteria import Criteria, ImageNeeds
+from moorage.scheduler.errors import SchedulingError
 from moorage.scheduler.groups import Pair, RequestGroup
 from moorage.scheduler.narrowing import NarrowedBy, Narrowing
 from moorage.scheduler.needs import Needs
 from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
+from moorage.scheduler.topology_needs import TopologyNeeds
+from moorage.topology.errors import BadTopologyError
+from moorage.topology.parse import parse_topology
+from moorage.topology.pci import PciAlias
 
 MOST_TREES = 32
 """So many certain nodes are asked for, each by a question of its own."""
@@ -26,6 +31,8 @@ class Request(Criteria):
     group_policy: str | None = None
     same_subtree: tuple[tuple[str, ...], ...] = ()
     """Suffixes of groups that one branch of a tree has to serve."""
+    apart: tuple[str, ...] = ()
+    """Suffixes of groups that different providers have to serve, whatever the policy is."""
     root_required: frozenset[str] = frozenset()
     root_forbidden: frozenset[str] = frozenset()
     zone: str | None = None
@@ -90,6 +97,20 @@ class Request(Criteria):
             same_subtree=(*self.same_subtree, *(tuple(suffixes) for suffixes in same_subtree)),
         )
 
+    def put(self, needs: TopologyNeeds) -> Request:
+        """With what is asked of where on the host it is put."""
+        if not needs.groups and not needs.root_required and not needs.root_forbidden:
+            return self
+        alone = not any(group.suffix for group in self.groups) and len(needs.groups) == len(needs.apart)
+        request = replace(
+            self,
+            group_policy=self.group_policy or ("isolate" if alone and needs.apart else None),
+            apart=needs.apart,
+            root_required=self.root_required | needs.root_required,
+            root_forbidden=self.root_forbidden | needs.root_forbidden,
+        )
+        return request.needing(needs.groups, needs.same_subtree)
+
     def inside(self, aggregates: frozenset[str], by: NarrowedBy, subject: str = "") -> Request:
         """On a node that is in one of these; nothing is to be said if there are none."""
         if not aggregates:
@@ -125,10 +146,15 @@ def from_flavor(
     server_group: ServerGroupState | None = None,
     tried_nodes: frozenset[str] = frozenset(),
     root_on_volume: bool = False,
+    aliases: Mapping[str, PciAlias] | None = None,
 ) -> Request:
-    """The request of a server; extra specs that make no sense raise `BadExtraSpecError`."""
-    needs = Needs.of(flavor, root_on_volume=root_on_volume)
-    return Request(
+    """The request of a server; extra specs and properties that make no sense raise `SchedulingError`."""
+    try:
+        topology = parse_topology(flavor, image_properties or {})
+    except BadTopologyError as error:
+        raise SchedulingError(str(error)) from error
+    needs = Needs.of(flavor, topology, root_on_volume=root_on_volume)
+    request = Request(
         server_uuid=server_uuid,
         groups=needs.groups,
         group_policy=needs.group_policy,
@@ -139,3 +165,4 @@ def from_flavor(
         server_group=server_group,
         tried_nodes=tried_nodes,
     )
+    return request.put(TopologyNeeds.of(topology, aliases or {}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from moorage.scheduler.aggregates import AggregateFacts
 from moorage.scheduler.filters.affinity import AffinityFilter
@@ -20,6 +20,7 @@ from moorage.scheduler.filters.service import ServiceFilter
 from moorage.scheduler.filters.tried import TriedFilter
 from moorage.scheduler.prefilters.aggregate_images import AggregateImages
 from moorage.scheduler.prefilters.contract import Prefilter
+from moorage.scheduler.prefilters.image_hardware import ImageHardware
 from moorage.scheduler.prefilters.isolated_aggregates import IsolatedAggregates
 from moorage.scheduler.prefilters.tenant_isolation import TenantIsolation
 from moorage.scheduler.weighers.build_failures import BuildFailureWeigher
@@ -32,6 +33,7 @@ from moorage.scheduler.weighers.ram import RamWeigher
 from moorage.scheduler.weighers.server_count import ServerCountWeigher
 from moorage.scheduler.weighers.soft_affinity import SoftAffinityWeigher
 from moorage.scheduler.weighers.soft_anti_affinity import SoftAntiAffinityWeigher
+from moorage.topology.pci import PciAlias
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,14 @@ class SchedulerSettings:
     """Projects without aggregates of their own go nowhere."""
     isolate_by_traits: bool = True
     isolate_by_images: bool = True
+    require_image_hardware: bool = False
+    """Only nodes that say they have the devices which an image names."""
+    pci_aliases: Mapping[str, PciAlias] = field(default_factory=dict)
+    """What flavors may ask for by name."""
+
+    def image_hardware(self, image_properties: Mapping[str, str]) -> Iterator[Prefilter]:
+        if self.require_image_hardware:
+            yield ImageHardware(image_properties)
 
     def isolation(self, facts: AggregateFacts, image_properties: Mapping[str, str]) -> Iterator[Prefilter]:
         """What keeps servers in and out of aggregates, after their traits are known."""

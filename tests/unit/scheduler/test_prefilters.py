@@ -17,6 +17,7 @@ from moorage.scheduler.prefilters.isolated_aggregates import IsolatedAggregates
 from moorage.scheduler.prefilters.target_nodes import TargetNodes
 from moorage.scheduler.prefilters.tenant_isolation import TenantIsolation
 from moorage.scheduler.request import from_flavor
+from moorage.scheduler.settings import SchedulerSettings
 from tests.unit.scheduler.clouds import flavor, request, uuid
 
 EAST, WEST, OURS = uuid(101), uuid(102), uuid(103)
@@ -132,3 +133,11 @@ def test_conditions_add_up_and_are_of_the_node_where_nothing_is_unsuffixed() -> 
         ("member_of1", f"in:{EAST}"),
         ("member_of1", f"in:{OURS}"),
     ]
+
+
+def test_devices_that_an_image_names_become_traits_of_the_node() -> None:
+    properties = {"hw_disk_bus": "virtio", "hw_video_model": "qxl", "hw_vif_model": "unheard-of"}
+    (narrowing,) = SchedulerSettings(require_image_hardware=True).image_hardware(properties)
+    asked = dict(narrowing.narrow(request()).queries(5)[0])
+    assert asked["required"] == "COMPUTE_GRAPHICS_MODEL_QXL,COMPUTE_STORAGE_BUS_VIRTIO"
+    assert list(SchedulerSettings().image_hardware(properties)) == []

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from moorage.http.errors import GuidelineStyle, HttpError
 from moorage.placement.errors import ConcurrentUpdate, ConflictError, InventoryInUse, PlacementError
 from moorage.placement.microversions import Microversion
+from moorage.placement.reshape import ReshapedProviderNotFound
 
 STYLE = GuidelineStyle(undefined_code="placement.undefined_code", codes_since=Microversion.ERROR_CODES)
 
@@ -24,6 +25,7 @@ Refusals = Mapping[type[PlacementError], tuple[int, str]]
 _CODES: tuple[tuple[type[PlacementError], str], ...] = (
     (ConcurrentUpdate, CONCURRENT_UPDATE),
     (InventoryInUse, INVENTORY_IN_USE),
+    (ReshapedProviderNotFound, PROVIDER_NOT_FOUND),
 )
 
 

@@ -78,6 +78,31 @@ class ReportedProvider(msgspec.Struct, omit_defaults=True):
     remove_traits: list[str] | None = None
 
 
+class ProviderInventory(msgspec.Struct, frozen=True):
+    """An inventory as the API shows it; the defaults are the API's."""
+
+    total: int
+    reserved: int = 0
+    min_unit: int = 1
+    max_unit: int = 2_147_483_647
+    step_size: int = 1
+    allocation_ratio: float = 1.0
+
+    @property
+    def capacity(self) -> int:
+        return int((self.total - self.reserved) * self.allocation_ratio)
+
+
+class TreeProvider(msgspec.Struct, frozen=True):
+    """A provider of a tree, at one generation of it."""
+
+    uuid: str
+    name: str
+    generation: int
+    parent_provider_uuid: str | None
+    inventories: dict[str, ProviderInventory]
+
+
 class ProviderAggregates(msgspec.Struct, frozen=True):
     """The aggregates that a provider is in, or shall be in, at one generation of it."""
 
@@ -121,6 +146,18 @@ class PlacementClient(Protocol):
 
     def report(self, providers: Sequence[ReportedProvider]) -> None:
         """Make providers what they are reported to be; unchanged ones cost nothing."""
+
+    def tree(self, root_uuid: str) -> list[TreeProvider]:
+        """All providers of a tree; none if it does not exist."""
+
+    def consumers(self, provider_uuids: Collection[str]) -> list[ConsumerClaim]:
+        """Who holds anything of these providers, each with all that it holds anywhere."""
+
+    def reshape(self, providers: Sequence[TreeProvider], claims: Sequence[ConsumerClaim]) -> None:
+        """Make these the inventories of providers, and these the claims of consumers, in one transaction.
+
+        Refused with 409 if a provider or a consumer is not any more at the generation that is named.
+        """
 
     def set_trait(self, provider_uuids: Collection[str], trait: str, *, present: bool) -> None:
         """Give these providers a trait, or take it away; those that don't exist stay so."""

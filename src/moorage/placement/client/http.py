@@ -15,6 +15,7 @@ from moorage.placement.client.contract import (
     PlacementRefusedError,
     ProviderAggregates,
     ReportedProvider,
+    TreeProvider,
     Written,
     ignore,
 )
@@ -24,6 +25,7 @@ from moorage.placement.client.membership_calls import MembershipCalls, together
 from moorage.placement.client.provider_calls import ProviderCalls
 from moorage.placement.client.telling import told
 from moorage.placement.client.transport import PatientTransport, Response, Transport
+from moorage.placement.client.tree_calls import TreeCalls
 from moorage.placement.microversions import Microversion
 from moorage.placement.search.why import Explanation
 
@@ -36,6 +38,7 @@ class HttpPlacement:
         self._link = Link(patient)
         self._providers = ProviderCalls(self._link)
         self._memberships = MembershipCalls(self._link)
+        self._trees = TreeCalls(self._link, self._body)
 
     def candidates(self, query: Sequence[tuple[str, str]]) -> Candidates:
         question: CandidatesQuery | None = CandidatesQuery.of(query, self._link.version)
@@ -165,6 +168,17 @@ class HttpPlacement:
             else:
                 for provider in chunk:
                     self._providers.report(provider)
+
+    def tree(self, root_uuid: str) -> list[TreeProvider]:
+        return self._trees.tree(root_uuid)
+
+    def consumers(self, provider_uuids: Collection[str]) -> list[ConsumerClaim]:
+        return self._trees.consumers(provider_uuids)
+
+    def reshape(self, providers: Sequence[TreeProvider], claims: Sequence[ConsumerClaim]) -> None:
+        for provider in providers:
+            self._providers.make_classes(provider.inventories)
+        self._trees.reshape(providers, claims)
 
     def set_trait(self, provider_uuids: Collection[str], trait: str, *, present: bool) -> None:
         together(lambda uuid: self._providers.set_trait(uuid, trait, present=present), list(provider_uuids))

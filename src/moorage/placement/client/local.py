@@ -8,8 +8,9 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
-from moorage.placement import report
+from moorage.placement import report, reshape
 from moorage.placement.claims import ANY, Claim
 from moorage.placement.client.chunks import in_chunks
 from moorage.placement.client.contract import (
@@ -21,8 +22,10 @@ from moorage.placement.client.contract import (
     PlacementRefusedError,
     PlacementUnavailableError,
     ProviderAggregates,
+    ProviderInventory,
     ProviderSummary,
     ReportedProvider,
+    TreeProvider,
     Written,
     ignore,
 )
@@ -38,6 +41,7 @@ from moorage.placement.errors import (
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.names import UnknownClassError, UnknownTraitError
 from moorage.placement.report import Report
+from moorage.placement.reshape import Reshaped
 from moorage.placement.search import parse
 from moorage.placement.search.candidates import find_candidates
 from moorage.placement.search.providers import find_providers
@@ -45,7 +49,9 @@ from moorage.placement.search.request import SearchRequest
 from moorage.placement.search.result import SearchResult
 from moorage.placement.search.why import explain
 from moorage.placement.service import PlacementService
-from moorage.placement.store import allocations, memberships, providers, reports, traits
+from moorage.placement.store import allocations, inventories, memberships, names, providers, reports, traits
+from moorage.placement.store.allocations import UNKNOWN_TYPE, Allocation, Consumer
+from moorage.placement.store.inventories import Inventory
 from moorage.placement.store.memberships import Membership
 
 
@@ -115,6 +121,44 @@ class LocalPlacement:
         if changed:
             service.database.transact(lambda connection: reports.write(connection, changed))
 
+    def tree(self, root_uuid: str) -> list[TreeProvider]:
+        with _answering(), self._service.database.snapshot() as connection:
+            return [
+                TreeProvider(
+                    provider.uuid,
+                    provider.name,
+                    provider.generation,
+                    provider.parent_uuid,
+                    {
+                        name: msgspec.convert(inventory.values(), ProviderInventory)
+                        for name, inventory in inventories.of_provider(connection, provider.id).items()
+                    },
+                )
+                for provider in providers.in_tree(connection, root_uuid)
+            ]
+
+    def consumers(self, provider_uuids: Collection[str]) -> list[ConsumerClaim]:
+        with _answering(), self._service.database.snapshot() as connection:
+            found = allocations.consumers_of(connection, provider_uuids)
+            return [
+                _claim_of(consumer, allocations.of_consumer(connection, consumer.uuid)) for consumer in found
+            ]
+
+    def reshape(self, providers: Sequence[TreeProvider], claims: Sequence[ConsumerClaim]) -> None:
+        wanted = {
+            provider.uuid: Reshaped(
+                provider.generation,
+                {
+                    name: Inventory(**msgspec.structs.asdict(one))
+                    for name, one in provider.inventories.items()
+                },
+            )
+            for provider in providers
+        }
+        request = [_claim(claim) for claim in claims]
+        with _answering():
+            self._service.database.transact(lambda connection: _reshape(connection, wanted, request))
+
     def set_trait(self, provider_uuids: Collection[str], trait: str, *, present: bool) -> None:
         with _answering():
             self._service.database.transact(
@@ -163,6 +207,27 @@ def _claim(claim: ConsumerClaim) -> Claim:
         generation=claim.consumer_generation,
         type_name=claim.consumer_type,
     )
+
+
+def _claim_of(consumer: Consumer, held: Sequence[Allocation]) -> ConsumerClaim:
+    amounts: dict[str, dict[str, int]] = {}
+    for allocation in held:
+        amounts.setdefault(allocation.provider_uuid, {})[allocation.class_name] = allocation.used
+    return ConsumerClaim(
+        consumer_uuid=consumer.uuid,
+        allocations=amounts,
+        project_id=consumer.project_id,
+        user_id=consumer.user_id,
+        consumer_type="INSTANCE" if consumer.type_name == UNKNOWN_TYPE else consumer.type_name,
+        consumer_generation=consumer.generation,
+    )
+
+
+def _reshape(connection: Connection, wanted: Mapping[str, Reshaped], request: Sequence[Claim]) -> None:
+    for name in sorted({name for target in wanted.values() for name in target.inventories}):
+        if names.is_custom(name):
+            names.ensure_class(connection, name)
+    reshape.reshape(connection, wanted, request)
 
 
 class _Summaries:

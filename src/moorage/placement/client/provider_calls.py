@@ -14,6 +14,7 @@ import msgspec
 from moorage.placement.client.contract import (
     PlacementRefusedError,
     PlacementUnavailableError,
+    ProviderInventory,
     ReportedProvider,
 )
 from moorage.placement.client.link import Link, decoded, expect, is_concurrent_update, refusal
@@ -28,17 +29,6 @@ class _Provider(msgspec.Struct):
     parent_provider_uuid: str | None = None
 
 
-class _Stock(msgspec.Struct):
-    """An inventory as the API shows it; the defaults are the API's."""
-
-    total: int
-    reserved: int = 0
-    min_unit: int = 1
-    max_unit: int = 2_147_483_647
-    step_size: int = 1
-    allocation_ratio: float = 1.0
-
-
 class _Part(msgspec.Struct):
     """What every part of a provider is read and written with."""
 
@@ -46,7 +36,7 @@ class _Part(msgspec.Struct):
 
 
 class _Inventories(_Part):
-    inventories: dict[str, _Stock]
+    inventories: dict[str, ProviderInventory]
 
 
 class _Traits(_Part):
@@ -70,7 +60,7 @@ class ProviderCalls:
         self._be_there(provider)
         path = f"/resource_providers/{provider.uuid}"
         if provider.inventories is not None:
-            self._set_inventories(path, msgspec.convert(provider.inventories, dict[str, _Stock]))
+            self._set_inventories(path, msgspec.convert(provider.inventories, dict[str, ProviderInventory]))
         if provider.traits is not None:
             self._set_traits(path, set(provider.traits), remove=None)
         elif provider.add_traits is not None or provider.remove_traits is not None:
@@ -88,6 +78,9 @@ class ProviderCalls:
         except PlacementRefusedError as error:
             if error.status != _NOT_FOUND:
                 raise
+
+    def make_classes(self, names: Iterable[str]) -> None:
+        self._make("/resource_classes", names)
 
     def _be_there(self, provider: ReportedProvider) -> None:
         path = f"/resource_providers/{provider.uuid}"
@@ -108,8 +101,8 @@ class ProviderCalls:
         if found != wanted:
             expect(self._link.send("PUT", path, wanted), 200)
 
-    def _set_inventories(self, path: str, wanted: dict[str, _Stock]) -> None:
-        self._make("/resource_classes", wanted)
+    def _set_inventories(self, path: str, wanted: dict[str, ProviderInventory]) -> None:
+        self.make_classes(wanted)
         self._settle(
             f"{path}/inventories",
             _Inventories,

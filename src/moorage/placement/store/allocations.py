@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.db.among import among
 from moorage.db.tables.placement import (
     allocations,
     consumer_types,
@@ -76,20 +78,29 @@ def of_provider(connection: Connection, provider_id: int) -> list[Allocation]:
     return [Allocation(*row) for row in rows]
 
 
+_CONSUMERS = sa.select(
+    consumers.c.uuid,
+    consumers.c.project_id,
+    consumers.c.user_id,
+    consumers.c.generation,
+    sa.func.coalesce(consumer_types.c.name, UNKNOWN_TYPE),
+).outerjoin_from(consumers, consumer_types, consumers.c.type_id == consumer_types.c.id)
+
+
 def consumer(connection: Connection, consumer_uuid: str) -> Consumer | None:
-    query = (
-        sa.select(
-            consumers.c.uuid,
-            consumers.c.project_id,
-            consumers.c.user_id,
-            consumers.c.generation,
-            sa.func.coalesce(consumer_types.c.name, UNKNOWN_TYPE),
-        )
-        .outerjoin_from(consumers, consumer_types, consumers.c.type_id == consumer_types.c.id)
-        .where(consumers.c.uuid == consumer_uuid)
-    )
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_CONSUMERS.where(consumers.c.uuid == consumer_uuid)).one_or_none()
     return None if row is None else Consumer(*row)
+
+
+def consumers_of(connection: Connection, provider_uuids: Collection[str]) -> list[Consumer]:
+    """Who holds anything of these providers."""
+    holding = (
+        sa.select(allocations.c.consumer_id)
+        .join_from(allocations, providers, allocations.c.provider_id == providers.c.id)
+        .where(among(connection, providers.c.uuid, provider_uuids))
+    )
+    query = _CONSUMERS.where(consumers.c.id.in_(holding)).order_by(consumers.c.id)
+    return [Consumer(*row) for row in connection.execute(query)]
 
 
 def usage_of_provider(connection: Connection, provider_id: int) -> dict[str, int]:

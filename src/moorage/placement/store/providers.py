@@ -65,6 +65,12 @@ def find(connection: Connection, uuid: str) -> Provider:
     return Provider(**row._mapping)
 
 
+def in_tree(connection: Connection, root_uuid: str) -> list[Provider]:
+    """All of the tree that this provider is the root of; none if it does not exist."""
+    rows = connection.execute(_SELECT.where(_root.c.uuid == root_uuid).order_by(providers.c.id))
+    return [Provider(**row._mapping) for row in rows]
+
+
 def lock(connection: Connection, uuid: str) -> Provider:
     """Find a provider to change it: nobody else changes it until this transaction ends."""
     query = sa.select(providers.c.id).where(providers.c.uuid == uuid).with_for_update()
