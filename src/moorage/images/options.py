@@ -14,6 +14,17 @@ OPTIONS: Options = {
             choices=["catalogue", "glance"],
             help="Where images are looked up: the built-in catalogue, or the Glance that [glance] names.",
         ),
+        cfg.StrOpt(
+            "directory",
+            default="/var/lib/moorage/images",
+            help="Where the built-in catalogue keeps images' data; the same for all that serve its API.",
+        ),
+        cfg.IntOpt(
+            "max_size",
+            default=65536,
+            min=1,
+            help="MiB that an image of the built-in catalogue may have.",
+        ),
         cfg.IntOpt(
             "timeout",
             default=30,

@@ -84,10 +84,12 @@ def test_what_is_not_there(user: User) -> None:
     assert user.get("/v2/images/no-such/file").status == 404
 
 
-def test_the_catalogue_can_not_be_changed(user: User) -> None:
+def test_readers_change_nothing_and_nobody_deletes_a_seed(cloud: Cloud, user: User) -> None:
     image_id = user.get("/v2/images").json["images"][0]["id"]
     assert user.post("/v2/images", {"name": "mine"}).status == 403
     assert user.delete(f"/v2/images/{image_id}").status == 403
+    assert replace(cloud.admin, root="/image").delete(f"/v2/images/{image_id}").status == 403
+    assert user.get(f"/v2/images/{image_id}/file").status == 204, "a seed has no data"
     assert len(names(user.get("/v2/images"))) == len(SEEDS)
 
 

@@ -9,23 +9,26 @@ from moorage.http.app import Application
 from moorage.http.auth import Wsgi
 from moorage.http.errors import GuidelineStyle, HttpError
 from moorage.http.policy import Authorizer
-from moorage.http.rules import of_routes
-from moorage.images.api import ROUTES, VERSIONS
-from moorage.images.catalogue import Catalogue
-from moorage.images.contract import ImageNotFoundError
+from moorage.images.api import policies
+from moorage.images.api.routes import ROUTES, VERSIONS
+from moorage.images.contract import ImageNotFoundError, ImageRefusedError
+from moorage.images.service import ImageService
 
 _STYLE = GuidelineStyle(undefined_code="image.undefined_code", codes_since=(2, 0))
 _PUBLIC = frozenset({"", "/", "/versions"})
 
 
-def build(conf: cfg.ConfigOpts, catalogue: Catalogue) -> Wsgi:
+def build(conf: cfg.ConfigOpts, service: ImageService) -> Wsgi:
     api = Application(
-        catalogue,
+        service,
         ROUTES,
         VERSIONS,
-        Authorizer(conf, of_routes(ROUTES)),
+        Authorizer(conf, policies.rules()),
         style=_STYLE,
-        longest_body=0,  # nothing can be written
-        translations={ImageNotFoundError: lambda error: HttpError(404, str(error))},
+        longest_body=conf.compute.max_request_body_size,
+        translations={
+            ImageNotFoundError: lambda error: HttpError(404, str(error)),
+            ImageRefusedError: lambda error: HttpError(403, str(error)),
+        },
     )
     return auth.middleware(conf, _PUBLIC, _STYLE)(api.wsgi)

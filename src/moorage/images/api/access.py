@@ -1,0 +1,54 @@
+"""Who may do what with an image of the built-in catalogue: Glance's rules, under Glance's names."""
+
+from __future__ import annotations
+
+from oslo_policy import policy
+
+from moorage.http.call import Call
+from moorage.http.errors import HttpError
+from moorage.http.policy import Target
+from moorage.http.rules import documented
+from moorage.images.record import COMMUNITY, PUBLIC, ImageRecord
+from moorage.images.service import ImageService
+
+ANYBODY = "@"
+ADMIN = "role:admin"
+_EVERYWHERE = "role:admin or role:service"
+"""Agents have the role `service`: they fetch images, and put snapshots into the projects of all servers."""
+_OFFERED = f"'{PUBLIC}':%(visibility)s or '{COMMUNITY}':%(visibility)s"
+OWNER = f"{_EVERYWHERE} or (role:member and project_id:%(project_id)s)"
+SEEN = f"{_EVERYWHERE} or project_id:%(project_id)s or {_OFFERED}"
+
+SEE = "get_image"
+_MODIFY = "PATCH /v2/images/{image_id}"
+SET_LOCATION = documented("set_image_location", ADMIN, "Say at which URL the data of an image is.", _MODIFY)
+SET_OWNER = documented("set_image_owner", ADMIN, "Give an image to another project.", _MODIFY)
+OFFER = {
+    PUBLIC: documented("publicize_image", ADMIN, "Show an image to everybody.", _MODIFY),
+    COMMUNITY: documented("communitize_image", OWNER, "Let everybody use an image.", _MODIFY),
+}
+FURTHER_RULES: tuple[policy.DocumentedRuleDefault, ...] = (SET_LOCATION, SET_OWNER, *OFFER.values())
+"""Asked about by handlers, after they know more."""
+
+
+def target(record: ImageRecord) -> Target:
+    """Nobody's project is called ""."""
+    return {"project_id": record.owner or "", "visibility": record.visibility}
+
+
+def own(call: Call) -> Target:
+    return {"project_id": call.caller.project_id or "", "visibility": ""}
+
+
+def found(service: ImageService, call: Call) -> ImageRecord:
+    """The image that the request is about, if the caller may do with it what the request asks for."""
+    record = service.catalogue.record(call.params["image_id"])
+    admit(call, record)
+    return record
+
+
+def admit(call: Call, record: ImageRecord) -> None:
+    """A 404 for an image that the caller may not even know of."""
+    if not call.allows(SEE, target(record)):
+        raise HttpError(404, f"Image {record.uuid} could not be found.")
+    call.admit(target(record))

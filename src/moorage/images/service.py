@@ -1,0 +1,38 @@
+"""All that the built-in Image API works with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oslo_config import cfg
+
+from moorage.core.periodic import Periodic
+from moorage.db.database import Database
+from moorage.images.catalogue import Catalogue
+from moorage.images.files import ImageFiles
+from moorage.images.uploads import Uploads
+
+_MIB = 1024 * 1024
+_SWEEP_SECONDS = 600.0
+
+
+class ImageService:
+    def __init__(self, database: Database, files: ImageFiles, max_size: int) -> None:
+        self.catalogue = Catalogue(database)
+        self.files = files
+        self.uploads = Uploads(database, files, max_size)
+        self._sweeps = Periodic("image files", _SWEEP_SECONDS, self._sweep)
+
+    @classmethod
+    def from_conf(cls, conf: cfg.ConfigOpts, database: Database) -> ImageService:
+        return cls(database, ImageFiles(Path(conf.images.directory)), conf.images.max_size * _MIB)
+
+    def start(self) -> None:
+        """From now on, files that nobody needs are removed."""
+        self._sweeps.start()
+
+    def stop(self) -> None:
+        self._sweeps.stop()
+
+    def _sweep(self) -> None:
+        self.uploads.sweep()
