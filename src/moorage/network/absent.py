@@ -61,6 +61,9 @@ class AbsentNetwork:
     def remove_address(self, holding: ServerPorts, address: str) -> list[PortRecord]:
         raise _refusal()
 
+    def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
+        raise _refusal()
+
     def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         """The agent has waited for that."""
         return [True for _ in holdings]

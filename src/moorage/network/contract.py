@@ -96,6 +96,33 @@ class PortNeeds(msgspec.Struct, frozen=True):
     """Whose segments they are, for people."""
 
 
+class HostRoute(msgspec.Struct, frozen=True):
+    destination: str
+    """A network, as `10.1.0.0/16`."""
+    nexthop: str
+
+
+class PortSubnet(msgspec.Struct, frozen=True):
+    """What a guest has to know of a subnet that it has an address of; in Neutron's words."""
+
+    cidr: str
+    ip_version: int = 4
+    gateway_ip: str = ""
+    """Empty: there is none."""
+    dns_nameservers: list[str] = []
+    host_routes: list[HostRoute] = []
+    enable_dhcp: bool = False
+    ipv6_address_mode: str = ""
+
+
+class VifBinding(msgspec.Struct, frozen=True):
+    """How a host has to plug a port, as the network says; in Neutron's words."""
+
+    vif_type: str = ""
+    vif_details: dict[str, Any] = {}
+    vnic_type: str = "normal"
+
+
 class PortRecord(msgspec.Struct):
     """A port of a server, as the control plane remembers it."""
 
@@ -116,10 +143,29 @@ class PortRecord(msgspec.Struct):
     tag: str | None = None
     expected: str = ""
     """The host where it has a second binding, because the server is about to go there while it runs."""
+    expected_binding: VifBinding | None = None
+    """How that host has to plug it."""
     served: dict[str, dict[str, str]] = {}
     """By host: which provider serves each group of its needs there."""
     named: bool = False
     """It got its name in DNS from us."""
+    vif_type: str = ""
+    """How its host has to plug it, with the two that follow; empty if an older release wrote this."""
+    vif_details: dict[str, Any] = {}
+    vnic_type: str = "normal"
+    mtu: int = 0
+    """0: the network does not say."""
+    subnets: list[PortSubnet] = []
+    """Those that its addresses are of."""
+
+    def arriving(self) -> PortRecord:
+        """As the host has to plug it that expects the server."""
+        there = self.expected_binding
+        if there is None:
+            return self
+        return msgspec.structs.replace(
+            self, vif_type=there.vif_type, vif_details=there.vif_details, vnic_type=there.vnic_type
+        )
 
 
 class Requester(msgspec.Struct, frozen=True):
@@ -247,6 +293,12 @@ class Network(Protocol):
 
     def remove_address(self, holding: ServerPorts, address: str) -> list[PortRecord]:
         """Of whichever port has it; all ports as they are then."""
+
+    def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
+        """Put a server's ports into a security group of who asks, or take them out; the group's name.
+
+        It is named by its name or its id. Raises `NetworkError`.
+        """
 
     def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         """Whether all ports of each of these servers carry traffic."""

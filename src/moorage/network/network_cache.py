@@ -8,7 +8,8 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from moorage.network.neutron_link import NeutronFault, NeutronLink
+from moorage.network.contract import HostRoute, PortSubnet
+from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
 _REMEMBER_SECONDS = 30.0
 _MOST = 10_000
@@ -21,6 +22,8 @@ class Subnet:
     id: str
     segment: str | None
     version: int
+    told: PortSubnet
+    """What a guest with an address of it is told."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class NetworkDescription:
     names_ports: bool = False
     """Neutron has names in DNS, and those of this network are not the user's own business."""
     taggable: bool = False
+    mtu: int = 0
+    """0: Neutron does not say."""
 
     @property
     def routed(self) -> bool:
@@ -42,6 +47,11 @@ class NetworkDescription:
         """Those of these subnets."""
         wanted = set(subnet_ids)
         return {subnet.segment for subnet in self.subnets if subnet.id in wanted and subnet.segment}
+
+    def told(self, subnet_ids: Iterable[str]) -> list[PortSubnet]:
+        """What guests are told of these subnets."""
+        wanted = set(subnet_ids)
+        return [subnet.told for subnet in self.subnets if subnet.id in wanted]
 
 
 class NetworkCache:
@@ -66,9 +76,10 @@ class NetworkCache:
         network = NetworkDescription(
             network_id,
             shown["name"] or network_id,
-            tuple(Subnet(row["id"], row.get("segment_id"), row["ip_version"]) for row in subnets),
+            tuple(_subnet(row) for row in subnets),
             names_ports=shown.get("dns_domain") == "",
             taggable="tags" in shown,
+            mtu=shown.get("mtu") or 0,
         )
         with self._lock:
             if len(self._known) >= _MOST:
@@ -102,3 +113,18 @@ class NetworkCache:
             row["subnet_id"]: int(row["total_ips"]) - int(row["used_ips"])
             for row in told["subnet_ip_availability"]
         }
+
+
+def _subnet(row: Json) -> Subnet:
+    told = PortSubnet(
+        cidr=row.get("cidr") or "",
+        ip_version=row["ip_version"],
+        gateway_ip=row.get("gateway_ip") or "",
+        dns_nameservers=row.get("dns_nameservers") or [],
+        host_routes=[
+            HostRoute(route["destination"], route["nexthop"]) for route in row.get("host_routes") or []
+        ],
+        enable_dhcp=bool(row.get("enable_dhcp")),
+        ipv6_address_mode=row.get("ipv6_address_mode") or "",
+    )
+    return Subnet(row["id"], row.get("segment_id"), row["ip_version"], told)

@@ -34,6 +34,8 @@ from moorage.network.contract import (
 )
 from moorage.network.network_cache import NetworkCache
 from moorage.network.neutron_agreement import Agreement
+from moorage.network.neutron_bindings import PortBindings
+from moorage.network.neutron_groups import SecurityGroups
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +46,6 @@ SECONDS = Histogram(
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
 T = TypeVar("T")
-_FAILED = "binding_failed"
 _TAKE_TRIES = 3
 
 
@@ -54,6 +55,7 @@ class NeutronNetwork:
     def __init__(self, link: NeutronLink, *, threads: int = 8) -> None:
         self._link = link
         self._networks = NetworkCache(link)
+        self._bindings = PortBindings(link)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="neutron")
 
     def agree(
@@ -146,41 +148,28 @@ class NeutronNetwork:
             return self._each(bindings, self._bound)
 
     def _bound(self, binding: Binding) -> list[PortRecord]:
-        return [self._bind_port(binding, record) for record in binding.ports]
+        return [
+            self._record_again(
+                self._bindings.bind(binding, record), record, served=neutron_ports.served(binding, record)
+            )
+            for record in binding.ports
+        ]
 
     def expect(self, bindings: Sequence[Binding]) -> list[list[PortRecord] | NetworkError]:
         return self._each(bindings, self._expected)
 
     def _expected(self, binding: Binding) -> list[PortRecord]:
-        for record in binding.ports:
-            try:
-                self._link.add_binding(record.id, binding.host, neutron_ports.profile(binding, record))
-            except NeutronFault as fault:
-                raise neutron_faults.of_binding(fault, binding.host) from fault
-        return [msgspec.structs.replace(record, expected=binding.host) for record in binding.ports]
-
-    def _bind_port(self, binding: Binding, record: PortRecord) -> PortRecord:
-        if record.expected == binding.host:
-            self._switch(record.id, binding.host)
-        elif record.expected:
-            self._link.drop_inactive_bindings(record.id)
+        """All of them, or none."""
         try:
-            port = self._link.update("ports", record.id, neutron_ports.bound(binding, record))
-        except NeutronFault as fault:
-            raise neutron_faults.of_binding(fault, binding.host) from fault
-        if port["binding:vif_type"] == _FAILED and not binding.by_driver:
-            raise NetworkError(
-                f"Neutron could not bind port {record.id} at host {binding.host}.", retry_elsewhere=True
-            )
-        return self._record_again(port, record, served=neutron_ports.served(binding, record))
-
-    def _switch(self, port_id: str, host: str) -> None:
-        """The second binding is the only one from now on."""
-        try:
-            self._link.activate_binding(port_id, host)
-        except NeutronFault as fault:
-            raise neutron_faults.of_binding(fault, host) from fault
-        self._link.drop_inactive_bindings(port_id)
+            there = [self._bindings.expect(binding, record) for record in binding.ports]
+        except NetworkError:
+            for record in binding.ports:
+                self._bindings.forget(record)
+            raise
+        return [
+            msgspec.structs.replace(record, expected=binding.host, expected_binding=vif)
+            for record, vif in zip(binding.ports, there, strict=True)
+        ]
 
     def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
         return [self._unbound(record, {host, node_uuid, ""}) for record in ports]
@@ -252,10 +241,8 @@ class NeutronNetwork:
         return [
             msgspec.structs.replace(
                 record,
-                mac=by_id[record.id]["mac_address"],
-                addresses=[fixed["ip_address"] for fixed in by_id[record.id]["fixed_ips"]],
                 floating=sorted(floating.get(record.id, ())),
-                network_name=self._networks.network(record.network_id).name,
+                **self._known(by_id[record.id]),
             )
             for record in holding.ports
             if record.id in by_id
@@ -296,6 +283,9 @@ class NeutronNetwork:
                 except NeutronFault as fault:
                     raise neutron_faults.of_request(fault) from fault
         return self.look([holding])[0]
+
+    def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
+        return SecurityGroups(self._link).change(requester, holding.server_uuid, name, joins=joins)
 
     # ------------------------------------------------------------ the end
 
@@ -354,20 +344,28 @@ class NeutronNetwork:
         return found
 
     def _record(self, port: Json, *, ours: bool, tag: str | None) -> PortRecord:
-        network = self._networks.network(port["network_id"])
-        addresses = [fixed["ip_address"] for fixed in port["fixed_ips"]]
         return PortRecord(
             id=port["id"],
             network_id=port["network_id"],
-            network_name=network.name,
             ours=ours,
-            mac=port["mac_address"],
-            addresses=addresses,
             needs=self._needs(port),
-            deferred=port.get("ip_allocation") == "deferred" and not addresses,
-            profile=port.get("binding:profile") or {},
+            deferred=port.get("ip_allocation") == "deferred" and not port["fixed_ips"],
+            profile=neutron_ports.settled(port),
             tag=tag,
+            **self._known(port),
         )
+
+    def _known(self, port: Json) -> dict[str, Any]:
+        """What may be another each time that Neutron tells of the port."""
+        network = self._networks.network(port["network_id"])
+        return {
+            "network_name": network.name,
+            "mac": port["mac_address"],
+            "addresses": [fixed["ip_address"] for fixed in port["fixed_ips"]],
+            "mtu": network.mtu,
+            "subnets": network.told(fixed["subnet_id"] for fixed in port["fixed_ips"]),
+            **msgspec.structs.asdict(neutron_ports.vif_binding(port, "binding:")),
+        }
 
     def _record_again(
         self, port: Json, before: PortRecord, *, served: dict[str, dict[str, str]]

@@ -128,14 +128,15 @@ class NeutronLink:
                 return
         raise NetworkUnavailableError(f"Neutron has more and more bindings of port {port_id}")
 
-    def add_binding(self, port_id: str, host: str, profile: Json) -> None:
+    def add_binding(self, port_id: str, host: str, profile: Json) -> Json:
         """One more, inactive; that it is there already is fine."""
+        bindings = f"ports/{port_id}/bindings"
         try:
-            body = {"binding": {"host": host, "profile": profile}}
-            self._send("POST", f"/ports/{port_id}/bindings", json=body)
+            return self.create(bindings, {"host": host, "profile": profile})
         except NeutronFault as fault:
             if fault.kind != "PortBindingAlreadyExists":
                 raise
+        return self.show(bindings, host)
 
     def activate_binding(self, port_id: str, host: str) -> None:
         """From now on it counts; that it does already is fine."""

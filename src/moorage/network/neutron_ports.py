@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from moorage.network.contract import Binding, NetworkError, PortGroup, PortNeeds, PortRecord, PortRequest
+from moorage.network.contract import (
+    Binding,
+    NetworkError,
+    PortGroup,
+    PortNeeds,
+    PortRecord,
+    PortRequest,
+    VifBinding,
+)
 from moorage.network.network_cache import NetworkDescription
 from moorage.network.neutron_link import Json
 
 MADE_BY_US = "moorage"
 """The tag of all ports that we make."""
+_MIGRATING_TO = "migrating_to"
+"""In the binding profile: the host that a running server is about to go to."""
 _MOST_HOSTS = 2
 """A server that moves is bound to two hosts at the most, one after the other."""
 
@@ -119,6 +129,31 @@ def served(binding: Binding, record: PortRecord) -> dict[str, dict[str, str]]:
     return dict(known[-_MOST_HOSTS:])
 
 
+def vif_binding(told: Mapping[str, Any], prefix: str = "") -> VifBinding:
+    """Of a binding; a port tells that of the host that counts, with a prefix."""
+    return VifBinding(
+        told.get(f"{prefix}vif_type") or "",
+        told.get(f"{prefix}vif_details") or {},
+        told.get(f"{prefix}vnic_type") or "normal",
+    )
+
+
+def migrating_to(port: Mapping[str, Any]) -> str:
+    """The host that Neutron was told that the port will go to; empty if there is none."""
+    return str((port.get("binding:profile") or {}).get(_MIGRATING_TO, ""))
+
+
+def announced(port: Mapping[str, Any], host: str) -> Json:
+    """Its binding profile, once it will go to this host."""
+    return {**settled(port), _MIGRATING_TO: host}
+
+
+def settled(port: Mapping[str, Any]) -> Json:
+    """Its binding profile, if it goes nowhere."""
+    told = port.get("binding:profile") or {}
+    return {name: value for name, value in told.items() if name != _MIGRATING_TO}
+
+
 def without_host(record: PortRecord) -> Json:
     """An address that the segment gave goes with it, else the port could not go to another segment."""
     values: Json = {"binding:host_id": ""}
@@ -132,6 +167,8 @@ def without_host(record: PortRecord) -> Json:
 def given_back(port: Mapping[str, Any], record: PortRecord | None) -> Json:
     """What a port of the user's was before it was the server's."""
     values: Json = {"binding:host_id": ""} if record is None else without_host(record)
+    if migrating_to(port):
+        values.setdefault("binding:profile", settled(port))
     if "dns_name" in port and (record is None or record.named):
         values["dns_name"] = ""
     return {**values, "device_id": "", "device_owner": ""}

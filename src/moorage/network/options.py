@@ -56,9 +56,23 @@ OPTIONS: Options = {
             default={"default": "10.64.0.0/12"},
             help=(
                 "The range of each cell's hosts, as a network (its first address is left to the gateway) or "
-                "as FIRST-LAST; hosts of other cells draw from the one called default. "
-                "Example: default:10.64.0.0/12,rack-7:10.80.7.10-10.80.7.250"
+                "as FIRST-LAST or FIRST-LAST/LENGTH, with the length of the network's prefix; hosts of other "
+                "cells draw from the one called default. "
+                "Example: default:10.64.0.0/12,rack-7:10.80.7.10-10.80.7.250/24"
             ),
+        ),
+        cfg.IntOpt(
+            "mtu",
+            default=1450,
+            min=576,
+            max=65535,
+            help="The largest packet on the network. The default leaves room for VXLAN between hosts whose "
+            "own network has 1500.",
+        ),
+        cfg.ListOpt(
+            "dns_servers",
+            default=[],
+            help="Addresses of DNS servers that guests are told of; the gateway's, if none are named.",
         ),
     ],
 }

@@ -33,6 +33,7 @@ from moorage.network.contract import (
     Networks,
     PortRecord,
     PortRequest,
+    PortSubnet,
     Requester,
     ServerPorts,
 )
@@ -41,6 +42,9 @@ from moorage.network.ranges import AddressRange
 
 _NAMESPACE = uuid.UUID("5b1f5a07-6a4c-4c57-9a35-6c3f0b6a1a52")
 _DEFAULT = "default"
+_VIF_TYPE = "bridge"
+_VIF_DETAILS = {"built_in": True}
+"""Who plugs such a port makes the bridge, too, unlike with a network service of that type."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,8 @@ class PoolSettings:
     network_name: str
     ranges: Mapping[str, AddressRange]
     """By the name of a cell, or `default`."""
+    mtu: int = 0
+    dns_servers: tuple[str, ...] = ()
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> PoolSettings:
@@ -60,15 +66,23 @@ class PoolSettings:
             for other in names[position + 1 :]:
                 if ranges[name].overlaps(ranges[other]):
                     raise ConfigError(f"[pool] ranges: those of {name} and {other} overlap")
-        return cls(conf.pool.network_name, ranges)
+        return cls(conf.pool.network_name, ranges, conf.pool.mtu, tuple(conf.pool.dns_servers))
 
 
 class Pool:
     """One range, and the guess which of its addresses are free."""
 
-    def __init__(self, name: str, addresses_of: AddressRange) -> None:
+    def __init__(self, name: str, addresses_of: AddressRange, dns_servers: Sequence[str] = ()) -> None:
         self.name = name
         self.range = addresses_of
+        gateway = addresses_of.gateway
+        self.subnet = PortSubnet(
+            cidr=str(addresses_of.network),
+            ip_version=addresses_of.version,
+            gateway_ip=gateway,
+            dns_nameservers=list(dns_servers or filter(None, [gateway])),
+            enable_dhcp=bool(gateway),
+        )
         self._free = FreeAddresses(addresses_of.size)
 
     def allocate(self, connection: Connection, servers: Sequence[str]) -> dict[str, str]:
@@ -131,7 +145,10 @@ class PoolNetwork:
         self._database = database
         self.network_name = settings.network_name
         self.network_id = network_of(settings.network_name)
-        self._pools = {name: Pool(name, found) for name, found in settings.ranges.items()}
+        self._mtu = settings.mtu
+        self._pools = {
+            name: Pool(name, found, settings.dns_servers) for name, found in settings.ranges.items()
+        }
 
     def agree(
         self,
@@ -169,6 +186,9 @@ class PoolNetwork:
             ours=True,
             mac=mac_of(order.server_uuid),
             tag=wish.get("tag"),
+            vif_type=_VIF_TYPE,
+            vif_details=_VIF_DETAILS,
+            mtu=self._mtu,
         )
         return [port]
 
@@ -181,7 +201,7 @@ class PoolNetwork:
 
     def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
         """The address stays the server's until it is bound in another cell, or fails."""
-        return [msgspec.structs.replace(port, addresses=[]) for port in ports]
+        return [msgspec.structs.replace(port, addresses=[], subnets=[]) for port in ports]
 
     def release(self, holdings: Sequence[ServerPorts]) -> None:
         servers = [holding.server_uuid for holding in holdings]
@@ -196,6 +216,11 @@ class PoolNetwork:
 
     def remove_address(self, holding: ServerPorts, address: str) -> list[PortRecord]:
         raise self._unchangeable()
+
+    def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
+        """There are none."""
+        words = f"Security group {name} is not found for project {requester.project_id}"
+        raise NetworkError(words, fault=NetworkFault.NOT_FOUND)
 
     def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         return [True for _ in holdings]
@@ -230,7 +255,32 @@ class PoolNetwork:
                 wanting[pool.name].append(server)
         for name in sorted(wanting):  # always in this order, so that no two transactions wait for each other
             got |= self._pools[name].allocate(connection, wanting[name])
-        return [_outcome(binding, got.get(binding.server_uuid)) for binding in bindings]
+        return [
+            self._outcome(binding, pools.get(binding.server_uuid), got.get(binding.server_uuid))
+            for binding in bindings
+        ]
+
+    def _outcome(
+        self, binding: Binding, pool: Pool | None, address: str | None
+    ) -> list[PortRecord] | NetworkError:
+        if not binding.ports:
+            return []
+        if pool is None or address is None:
+            return NetworkError(
+                f"No addresses are left for hosts of cell {binding.cell}, like {binding.host}.",
+                retry_elsewhere=True,
+                cell=binding.cell,
+            )
+        first, *others = binding.ports
+        bound = msgspec.structs.replace(
+            first,
+            addresses=[address],
+            subnets=[pool.subnet],
+            vif_type=_VIF_TYPE,
+            vif_details=_VIF_DETAILS,
+            mtu=self._mtu,
+        )
+        return [bound, *others]
 
     def release_many(self, connection: Connection, server_uuids: Sequence[str]) -> None:
         """The addresses of these servers are free again when the transaction ends."""
@@ -279,19 +329,6 @@ class PoolNetwork:
             raise NetworkError(f"Network {wanted['uuid']} could not be found.", fault=NetworkFault.NOT_FOUND)
         if wanted.get("fixed_ip"):
             raise self._unchangeable()
-
-
-def _outcome(binding: Binding, address: str | None) -> list[PortRecord] | NetworkError:
-    if not binding.ports:
-        return []
-    if address is None:
-        return NetworkError(
-            f"No addresses are left for hosts of cell {binding.cell}, like {binding.host}.",
-            retry_elsewhere=True,
-            cell=binding.cell,
-        )
-    first, *others = binding.ports
-    return [msgspec.structs.replace(first, addresses=[address]), *others]
 
 
 def network_of(name: str) -> str:

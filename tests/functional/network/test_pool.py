@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 import sqlalchemy as sa
 
@@ -242,11 +243,63 @@ def test_the_network_may_be_named(database: Database) -> None:
 
 @pytest.mark.parametrize(
     "ranges",
-    [{"a": "10.0.0.0/24", "b": "10.0.0.9-10.0.0.12"}, {"a": "10.0.0.9-10.0.0.1"}, {"a": "nonsense"}],
+    [
+        {"a": "10.0.0.0/24", "b": "10.0.0.9-10.0.0.12"},
+        {"a": "10.0.0.9-10.0.0.1"},
+        {"a": "nonsense"},
+        {"a": "10.0.0.1-10.0.1.9/24"},
+    ],
 )
 def test_ranges_that_make_no_sense_are_refused(ranges: dict[str, str]) -> None:
     with pytest.raises(ConfigError, match="ranges"):
         PoolSettings.from_conf(config.read([], [OPTIONS], {"pool.ranges": ranges}))
+
+
+def test_a_guest_is_told_the_network_of_its_range(database: Database) -> None:
+    pool = network(database)
+    (port,) = boot(pool, new_server(), "rack")
+    (subnet,) = port.subnets
+    assert (subnet.cidr, subnet.gateway_ip, subnet.dns_nameservers) == (
+        "10.0.1.0/29",
+        "10.0.1.1",
+        ["10.0.1.1"],
+    )
+    assert (port.vif_type, port.vif_details) == ("bridge", {"built_in": True})
+    (port,) = boot(pool, new_server())
+    assert [(one.cidr, one.gateway_ip, one.enable_dhcp) for one in port.subnets] == [
+        ("10.0.0.0/29", "", False)
+    ]
+
+
+def test_what_an_older_release_wrote_of_a_port_is_read() -> None:
+    written = {
+        "id": "p",
+        "network_id": "n",
+        "network_name": "private",
+        "ours": True,
+        "addresses": ["10.0.0.1"],
+    }
+    read = msgspec.convert(written, PortRecord)
+    assert (read.vif_type, read.vif_details, read.mtu, read.subnets) == ("", {}, 0, [])
+    assert read.arriving() == read
+
+
+@pytest.mark.parametrize(
+    ("text", "cidr", "gateway", "size"),
+    [
+        ("10.0.0.0/24", "10.0.0.0/24", "10.0.0.1", 253),
+        ("10.80.7.10-10.80.7.250", "10.80.7.0/24", "10.80.7.1", 241),
+        ("10.80.7.10-10.80.7.13/20", "10.80.0.0/20", "10.80.0.1", 4),
+        ("10.0.0.1-10.0.0.4", "10.0.0.0/29", "", 4),
+        ("10.0.0.9-10.0.0.9", "10.0.0.9/32", "", 1),
+        ("fd00::/64", "fd00::/64", "fd00::1", 2**64 - 2),
+    ],
+)
+def test_a_range_is_of_a_network_that_may_have_a_gateway(
+    text: str, cidr: str, gateway: str, size: int
+) -> None:
+    found = AddressRange.parse(text)
+    assert (str(found.network), found.gateway, found.size) == (cidr, gateway, size)
 
 
 def test_ranges_of_ipv6_are_not_counted_through() -> None:
