@@ -26,7 +26,8 @@ class DriverCall:
         self._event = threading.Event()
 
     def interrupt(self, interruption: Interruption | None) -> None:
-        self.interruption = self.interruption or interruption
+        if self.interruption is None or self.hurried:
+            self.interruption = interruption or self.interruption
         self._event.set()
 
     def wait(self, seconds: float) -> None:

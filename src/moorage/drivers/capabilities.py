@@ -24,16 +24,31 @@ class Capabilities(msgspec.Struct, frozen=True):
     """What keeps its servers binds their ports, so that nobody else has to."""
     pool: bool = False
     """It is no machine, but offers those of several."""
+    starts_paused: bool = False
+    """Servers can be there with their processors stopped, until their ports carry traffic."""
     rebuild: bool = False
     migrate: bool = False
     live_migrate: bool = False
     change_interfaces: bool = False
+    pause: bool = False
+    suspend: bool = False
+    rescue: bool = False
+    snapshot: bool = False
+    crash_dump: bool = False
+    change_password: bool = False
+    console_log: bool = False
+    remote_console: bool = False
+    diagnose: bool = False
+    place: bool = False
+    """It says on which NUMA cells servers are."""
 
 
 def of(abilities: Collection[str], node: Node) -> Capabilities:
     """What its driver has parts for (`parts.of`), and what the node says of itself."""
     parts = {ability: ability in abilities for ability in PARTS}
-    return Capabilities(binds_ports=node.binds_ports, pool=node.pool, **parts)
+    return Capabilities(
+        binds_ports=node.binds_ports, pool=node.pool, starts_paused=node.starts_paused, **parts
+    )
 
 
 def facts(abilities: Collection[str], node: Node) -> dict[str, Any]:

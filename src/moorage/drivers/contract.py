@@ -5,6 +5,7 @@ Every call may come again after a crash, and must then find out what is done alr
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -46,8 +47,32 @@ class Inventory(msgspec.Struct, frozen=True):
     allocation_ratio: float = 1.0
 
 
+class ChildProvider(msgspec.Struct, frozen=True):
+    """A part of a node that has resources of its own, as a NUMA cell or a device: a child in its tree."""
+
+    name: str
+    """Begins with the node's, so that no other provider has it. Its UUID follows from it (`child_uuid`)."""
+    inventories: dict[str, Inventory]
+    traits: list[str] = []
+    parent: str = ""
+    """The name of the child that it is below; empty if it is below the node itself."""
+
+
+class Holding(msgspec.Struct, frozen=True):
+    """What a server really has of a provider, as its driver knows."""
+
+    server_uuid: str
+    provider_uuid: str
+    resources: dict[str, int]
+
+
+def child_uuid(node_uuid: str, name: str) -> str:
+    """Of a child provider: always the same, and for no other provider of any tree."""
+    return str(uuid.uuid5(uuid.UUID(node_uuid), name))
+
+
 class Node(msgspec.Struct, frozen=True):
-    """A machine that servers land on: one root provider in Placement."""
+    """A machine that servers land on: a root provider in Placement, and what is below it."""
 
     uuid: str
     name: str
@@ -63,6 +88,12 @@ class Node(msgspec.Struct, frozen=True):
     """What keeps its servers binds their ports, so that nobody else has to."""
     pool: bool = False
     """It is no machine, but offers those of several; which one a server gets, the driver knows."""
+    children: tuple[ChildProvider, ...] | None = None
+    """What is below it, parents first; those that were there before go. None leaves them alone."""
+    holdings: tuple[Holding, ...] = ()
+    """Where allocations go if an inventory moves within the tree; of others, there is one with room."""
+    starts_paused: bool = False
+    """A `spawn` honours `ServerSpec.paused`, so that a server sees its ports only once they carry traffic."""
 
 
 class ServerSpec(msgspec.Struct, frozen=True):
@@ -83,19 +114,38 @@ class ServerSpec(msgspec.Struct, frozen=True):
     config_drive: bool = False
     power_on: bool = True
     """Whether it shall run once it is there."""
+    paused: bool = False
+    """If it shall run: with its processors stopped, until `unpause`. For nodes that say `starts_paused`."""
     hints: dict[str, Any] = {}
     """What the user told the scheduler, for a driver that chooses, too."""
     work: str = ""
     """Names what this is for: the same whenever it is asked again, even of another host."""
+    instance_name: str = ""
+    """The name by which a hypervisor shall know it, as the API shows it to operators."""
+    hostname: str = ""
+    """What the guest shall call itself; its name, if the control plane does not say."""
+    availability_zone: str = ""
+    launch_index: int = 0
+    reservation_id: str = ""
+    allocations: dict[str, dict[str, int]] = {}
+    """What it has been given, amounts by resource class, by provider's UUID; empty if all is of the node
+    itself, or if the control plane does not say."""
+    hardware: dict[str, str] = {}
+    """What the driver of an earlier host said of the server's machine (`Lasting.hardware`)."""
+    keep_disk: bool = False
+    """Its earlier host is dead: if what that one kept of it is seen here, `spawn` goes on with it."""
 
 
 Parcel = dict[str, Any]
 """What one host gives another along with a server: only drivers know what is in it. It travels through the
 control plane, so a driver that has much to give puts in where to get it."""
 
-RUNNING = 1
-SHUT_DOWN = 4
 NO_STATE = 0
+RUNNING = 1
+PAUSED = 3
+SHUT_DOWN = 4
+CRASHED = 6
+SUSPENDED = 7
 """Power states, as the API numbers them."""
 
 

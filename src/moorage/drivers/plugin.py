@@ -10,6 +10,8 @@ from oslo_config import cfg
 
 from moorage.core.config import Options
 from moorage.drivers.contract import Driver
+from moorage.drivers.host_check import HostCheck
+from moorage.drivers.image_store import ImageStore
 from moorage.placement.client.contract import PlacementClient
 
 
@@ -23,6 +25,12 @@ class DriverContext:
     conf: cfg.ConfigOpts
     """Knows the options of the plugin."""
     placement: PlacementClient
+    images: ImageStore
+    """Connects when it is used: a driver that needs no images needs no way to them."""
+
+
+def _needs_nothing(conf: cfg.ConfigOpts) -> list[HostCheck]:
+    return []
 
 
 def _nothing_changes(conf: cfg.ConfigOpts) -> bool:
@@ -51,3 +59,7 @@ class Plugin:
     """Its options, by the section of the configuration file, which is best called like the driver."""
     files: tuple[str, ...] = ()
     """Names of what it puts into its directory."""
+    check: Callable[[cfg.ConfigOpts], list[HostCheck]] = _needs_nothing
+    """Looks whether servers would run on this machine; changes nothing."""
+    is_this_machine: bool = False
+    """Its host is the machine that the agent runs on, so that one process has one of them."""

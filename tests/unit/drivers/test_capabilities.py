@@ -17,7 +17,7 @@ from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.reserving import ReservingDriver
 from moorage.drivers.parts import PARTS, LiveMovable, Movable, Rebuildable
 
-EVERYTHING = Capabilities(rebuild=True, migrate=True, live_migrate=True, change_interfaces=True)
+OLD_FAKE = Capabilities(rebuild=True, migrate=True, live_migrate=True, change_interfaces=True)
 METAL = Capabilities(binds_ports=True, rebuild=True, change_interfaces=True)
 POOL = msgspec.structs.replace(METAL, pool=True)
 
@@ -25,15 +25,18 @@ POOL = msgspec.structs.replace(METAL, pool=True)
 def test_a_driver_can_what_it_has_parts_for(tmp_path: Path) -> None:
     driver = FakeDriver("host", FakeSettings(), tmp_path)
     (node,) = driver.nodes()
-    assert capabilities.of(parts.of(driver), node) == EVERYTHING
+    can = capabilities.of(parts.of(driver), node)
+    assert (can.rebuild, can.live_migrate, can.pause, can.suspend) == (True, True, True, True)
+    assert (can.console_log, can.remote_console, can.diagnose) == (True, True, True)
 
 
 @pytest.mark.parametrize("kind", [IronicDriver, ReservingDriver])
 def test_bare_metal_does_not_move(kind: type[IronicDriver | ReservingDriver]) -> None:
     metal = kind.__new__(kind)
-    assert parts.of(metal) == {"rebuild", "change_interfaces"}
+    assert parts.of(metal) == {"rebuild", "change_interfaces", "remote_console"}
     node = Node("n", "n", "ironic", {}, binds_ports=True)
-    assert capabilities.of(parts.of(metal), node) == METAL
+    can = capabilities.of(parts.of(metal), node)
+    assert can == msgspec.structs.replace(METAL, remote_console=True)
 
 
 def test_a_part_that_is_missing_is_named() -> None:
@@ -53,7 +56,7 @@ def test_each_part_has_its_capability() -> None:
 @pytest.mark.parametrize(
     ("hypervisor_type", "facts", "expected"),
     [
-        ("fake", {}, EVERYTHING),
+        ("fake", {}, OLD_FAKE),
         ("ironic", {}, METAL),
         ("ironic-pool", {}, POOL),
         ("ironic-pool", {CAPABILITIES: {"migrate": True}}, Capabilities(migrate=True)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from moorage.drivers.contract import RUNNING, SHUT_DOWN, Driver, DriverError, Se
 from moorage.drivers.fake import faults
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from moorage.drivers.fake.faults import FaultKind, InjectedFault
+from moorage.drivers.image_store import StoredImage
+from moorage.drivers.parts import ConsoleType
 from moorage.drivers.testing import DriverContract, DriverStand
 
 
@@ -31,11 +33,30 @@ def spec(driver: FakeDriver, uuid: str = "server-1", node: int = 0, **metadata: 
     )
 
 
+class Images:
+    """Takes data, and gives none."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, str] = {}
+
+    def describe(self, image_id: str) -> StoredImage:
+        raise NotImplementedError
+
+    def download(self, image: StoredImage, target: Path, check: Callable[[], None]) -> None:
+        raise NotImplementedError
+
+    def upload(self, image_id: str, source: Path, disk_format: str, properties: Mapping[str, str]) -> None:
+        self.data.setdefault(image_id, source.read_text())
+
+
 class FakeStand(DriverStand):
+    consoles = (ConsoleType.SERIAL,)
+
     driver: FakeDriver
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._images = Images()
         self.driver = self._made("host-1")
 
     def spec(self, driver: Driver | None = None) -> ServerSpec:
@@ -55,8 +76,14 @@ class FakeStand(DriverStand):
     def other(self) -> FakeDriver:
         return self._made("host-2")
 
+    def waiting_image(self) -> str:
+        return str(uuid.uuid4())
+
+    def has_data(self, image_id: str) -> bool:
+        return bool(self._images.data[image_id])
+
     def _made(self, host: str) -> FakeDriver:
-        return FakeDriver(host, FakeSettings(nodes=2), self._directory / host)
+        return FakeDriver(host, FakeSettings(nodes=2), self._directory / host, self._images)
 
 
 class TestFake(DriverContract):
@@ -247,7 +274,7 @@ def test_a_live_migration_is_aborted_or_hurried(driver: FakeDriver, hurry: bool)
         time.sleep(0.01)
     thread.join(10)
     if hurry:
-        assert ended == [{"disk": disk_of(driver)}]
+        assert ended == [{"disk": disk_of(driver), "power": RUNNING}]
         assert driver.servers() == {"server-1": SHUT_DOWN}
     else:
         assert ended == ["the live migration was aborted"]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
@@ -14,10 +17,23 @@ from oslo_config import cfg
 
 from moorage.core.config import ConfigError
 from moorage.drivers.calls import Calls, DriverCall, Interruption
-from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverError, Inventory, Node, Parcel, ServerSpec
-from moorage.drivers.fake import faults
+from moorage.drivers.contract import (
+    PAUSED,
+    RUNNING,
+    SHUT_DOWN,
+    SUSPENDED,
+    DriverError,
+    Inventory,
+    Node,
+    Parcel,
+    ServerSpec,
+)
+from moorage.drivers.fake import faults, guest
 from moorage.drivers.fake.faults import FaultKind, InjectedFault
+from moorage.drivers.fake.serial_line import SerialLines
 from moorage.drivers.fake.servers import FakeServer, FakeServers
+from moorage.drivers.image_store import ImageStore
+from moorage.drivers.parts import ConsoleAddress, ConsoleType
 
 _NAMESPACE = uuid.UUID("7c1c1c39-2f7b-4d65-8a24-8a0a5d0f5d11")
 
@@ -60,14 +76,19 @@ class FakeSettings:
 
 
 class FakeDriver:
-    def __init__(self, host: str, settings: FakeSettings, directory: Path) -> None:
+    def __init__(
+        self, host: str, settings: FakeSettings, directory: Path, images: ImageStore | None = None
+    ) -> None:
+        """`images` takes snapshots, if there is somebody to take them."""
         self._host = host
         self._settings = settings
+        self._images = images
         self._nodes = [_node(host, settings, number) for number in range(settings.nodes)]
         self._node_uuids = {node.uuid for node in self._nodes}
         self._servers = FakeServers(directory / "fake-servers.sqlite")
         self._lock = threading.Lock()
         self._calls = Calls()
+        self._serial_lines = SerialLines()
 
     def nodes(self) -> Sequence[Node]:
         return self._nodes
@@ -76,7 +97,8 @@ class FakeDriver:
         return self._make("spawn", spec, str(uuid.uuid4()))
 
     def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
-        return self._make("take_over", spec, str(parcel.get("disk", "")))
+        """A server that came live runs on as it did, or holds still, if it was paused."""
+        return self._make("take_over", spec, str(parcel.get("disk", "")), parcel.get("power"))
 
     def rebuild(self, spec: ServerSpec) -> int:
         power = RUNNING if spec.power_on else SHUT_DOWN
@@ -95,6 +117,7 @@ class FakeDriver:
             with self._lock:
                 self._calls.check(call)
                 self._servers.remove(server_uuid)
+        self._serial_lines.hang_up(server_uuid)
 
     def interrupt(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.DESTROYED)
@@ -107,6 +130,51 @@ class FakeDriver:
 
     def reboot(self, server_uuid: str, node_uuid: str, *, hard: bool) -> int:
         return self._set_power("reboot", server_uuid, RUNNING)
+
+    def pause(self, server_uuid: str, node_uuid: str) -> int:
+        return self._set_power("pause", server_uuid, PAUSED, RUNNING)
+
+    def unpause(self, server_uuid: str, node_uuid: str) -> int:
+        return self._set_power("unpause", server_uuid, RUNNING, PAUSED)
+
+    def suspend(self, server_uuid: str, node_uuid: str) -> int:
+        return self._set_power("suspend", server_uuid, SUSPENDED, RUNNING, PAUSED)
+
+    def resume(self, server_uuid: str, node_uuid: str) -> int:
+        return self._set_power("resume", server_uuid, RUNNING, SUSPENDED, SHUT_DOWN)
+
+    def rescue(self, spec: ServerSpec) -> int:
+        with self._changing("rescue", spec.uuid) as server:
+            self._servers.put(msgspec.structs.replace(server, power=RUNNING, rescue_image=_image(spec)))
+        return RUNNING
+
+    def unrescue(self, server_uuid: str, node_uuid: str) -> int:
+        with self._changing("unrescue", server_uuid) as server:
+            self._servers.put(msgspec.structs.replace(server, power=RUNNING, rescue_image=""))
+        return RUNNING
+
+    def trigger_crash_dump(self, server_uuid: str, node_uuid: str) -> None:
+        with self._changing("trigger_crash_dump", server_uuid) as server:
+            _require_running(server)
+            self._servers.put(msgspec.structs.replace(server, crash_dumps=server.crash_dumps + 1))
+
+    def change_password(self, server_uuid: str, node_uuid: str, password: str) -> None:
+        with self._changing("change_password", server_uuid) as server:
+            _require_running(server)
+            digest = hashlib.sha256(password.encode()).hexdigest()
+            self._servers.put(msgspec.structs.replace(server, password_hash=digest))
+
+    def snapshot(self, server_uuid: str, node_uuid: str, image_id: str) -> None:
+        """The image has the name of what is on the disk."""
+        with self._calls.begin(server_uuid, "snapshot") as call:
+            self._suffer(self._asked(server_uuid), call)
+            self._calls.check(call)
+            disk = self._present(server_uuid).disk
+            if self._images is not None:
+                with TemporaryDirectory() as directory:
+                    file = Path(directory) / "disk"
+                    file.write_text(disk)
+                    self._images.upload(image_id, file, "raw", {})
 
     def hand_over(self, server_uuid: str, node_uuid: str) -> Parcel:
         self._set_power("hand_over", server_uuid, SHUT_DOWN)
@@ -122,8 +190,10 @@ class FakeDriver:
         return {"host": self._host}
 
     def live_migrate(self, server_uuid: str, node_uuid: str, destination: Parcel) -> Parcel:
-        self._set_power("live_migrate", server_uuid, SHUT_DOWN)
-        return {"disk": self._present(server_uuid).disk}
+        with self._changing("live_migrate", server_uuid) as server:
+            power = server.power if server.sent_with is None else server.sent_with
+            self._servers.put(msgspec.structs.replace(server, power=SHUT_DOWN, sent_with=power))
+        return {"disk": server.disk, "power": power}
 
     def abort_live_migration(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.ABORTED, "live_migrate")
@@ -136,6 +206,18 @@ class FakeDriver:
 
     def detach_interface(self, server_uuid: str, node_uuid: str, port_id: str) -> None:
         self._set_interface("detach_interface", server_uuid, port_id, attached=False)
+
+    def console_log(self, server_uuid: str, node_uuid: str, lines: int | None) -> str:
+        return guest.console_log(self._looked_at("console_log", server_uuid), lines)
+
+    def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
+        server = self._looked_at("console", server_uuid)
+        if console_type is not ConsoleType.SERIAL or server.power != RUNNING:
+            raise DriverError(f"server {server_uuid} has no {console_type} console")
+        return ConsoleAddress("127.0.0.1", self._serial_lines.port(server_uuid))
+
+    def diagnostics(self, server_uuid: str, node_uuid: str) -> dict[str, Any]:
+        return guest.diagnostics(self._looked_at("diagnostics", server_uuid))
 
     def power(self, server_uuid: str, node_uuid: str) -> int:
         return self._present(server_uuid).power
@@ -154,8 +236,9 @@ class FakeDriver:
         with self._lock:
             self._calls.close()
         self._servers.close()
+        self._serial_lines.close()
 
-    def _make(self, step: str, spec: ServerSpec, disk: str) -> int:
+    def _make(self, step: str, spec: ServerSpec, disk: str, power: int | None = None) -> int:
         """A server that was not here."""
         self._require_node(spec)
         with self._calls.begin(spec.uuid, step) as call:
@@ -163,31 +246,43 @@ class FakeDriver:
             if known is not None and known.node_uuid == spec.node_uuid:
                 return known.power
             self._suffer(faults.of_metadata(spec.metadata), call)
-            power = RUNNING if spec.power_on else SHUT_DOWN
+            if power is None:
+                power = RUNNING if spec.power_on else SHUT_DOWN
             with self._lock:
                 self._calls.check(call)
                 self._check_room(spec)
                 self._servers.put(_server(spec, spec.node_uuid, power, disk))
         return power
 
-    def _set_power(self, step: str, server_uuid: str, power: int) -> int:
-        with self._calls.begin(server_uuid, step) as call:
-            self._suffer(self._asked(server_uuid), call)
-            with self._lock:
-                self._calls.check(call)
-                server = self._present(server_uuid)
-                self._servers.put(msgspec.structs.replace(server, power=power))
+    def _set_power(self, step: str, server_uuid: str, power: int, *before: int) -> int:
+        """It has to be there already, or in one of those `before`, if there are any."""
+        with self._changing(step, server_uuid) as server:
+            if before and server.power not in (power, *before):
+                raise DriverError(f"a server of power state {server.power} can't {step}")
+            self._servers.put(msgspec.structs.replace(server, power=power, sent_with=None))
+        if power == SHUT_DOWN:
+            self._serial_lines.hang_up(server_uuid)
         return power
 
     def _set_interface(self, step: str, server_uuid: str, port_id: str, *, attached: bool) -> None:
+        with self._changing(step, server_uuid) as server:
+            others = server.interfaces - {port_id}
+            now = others | {port_id} if attached else others
+            self._servers.put(msgspec.structs.replace(server, interfaces=now))
+
+    @contextmanager
+    def _changing(self, step: str, server_uuid: str) -> Iterator[FakeServer]:
+        """The server, which nobody else changes meanwhile; what shall go wrong with the step has done so."""
         with self._calls.begin(server_uuid, step) as call:
             self._suffer(self._asked(server_uuid), call)
             with self._lock:
                 self._calls.check(call)
-                server = self._present(server_uuid)
-                others = server.interfaces - {port_id}
-                now = others | {port_id} if attached else others
-                self._servers.put(msgspec.structs.replace(server, interfaces=now))
+                yield self._present(server_uuid)
+
+    def _looked_at(self, step: str, server_uuid: str) -> FakeServer:
+        with self._calls.begin(server_uuid, step) as call:
+            self._suffer(self._asked(server_uuid), call)
+        return self._present(server_uuid)
 
     def _require_node(self, spec: ServerSpec) -> None:
         if spec.node_uuid not in self._node_uuids:
@@ -229,9 +324,24 @@ class FakeDriver:
 
 
 def _server(spec: ServerSpec, node_uuid: str, power: int, disk: str) -> FakeServer:
-    image = str((spec.image or {}).get("id", ""))
-    interfaces = frozenset(str(port["id"]) for port in spec.network)
-    return FakeServer(spec.uuid, node_uuid, power, dict(spec.metadata), disk, image, interfaces)
+    return FakeServer(
+        spec.uuid,
+        node_uuid,
+        power,
+        dict(spec.metadata),
+        disk,
+        _image(spec),
+        interfaces=frozenset(str(port["id"]) for port in spec.network),
+    )
+
+
+def _require_running(server: FakeServer) -> None:
+    if server.power != RUNNING:
+        raise DriverError(f"server {server.uuid} does not run")
+
+
+def _image(spec: ServerSpec) -> str:
+    return str((spec.image or {}).get("id", ""))
 
 
 def _node(host: str, settings: FakeSettings, number: int) -> Node:

@@ -11,6 +11,9 @@ STEPS = (
     *("spawn", "destroy", "start", "stop", "reboot", "rebuild"),
     *("hand_over", "take_over", "expect", "live_migrate"),
     *("attach_interface", "detach_interface"),
+    *("pause", "unpause", "suspend", "resume", "rescue", "unrescue", "snapshot"),
+    *("trigger_crash_dump", "change_password"),
+    *("console_log", "console", "diagnostics"),
 )
 METADATA_PREFIX = "fake:"
 

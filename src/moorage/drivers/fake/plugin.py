@@ -8,7 +8,8 @@ from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 
 
 def _load(context: DriverContext) -> Loaded:
-    return Loaded(FakeDriver(context.host, FakeSettings.from_conf(context.conf), context.directory))
+    settings = FakeSettings.from_conf(context.conf)
+    return Loaded(FakeDriver(context.host, settings, context.directory, context.images))
 
 
 PLUGIN = Plugin(_load, OPTIONS, files=("fake-servers.sqlite",))

@@ -20,8 +20,14 @@ class FakeServer(msgspec.Struct, frozen=True):
     disk: str = ""
     """Names what is on the disk: it follows the server from host to host, and a rebuild makes a new one."""
     image: str = ""
+    rescue_image: str = ""
+    """The one that it boots from instead, while it is rescued."""
     interfaces: frozenset[str] = frozenset()
     """The IDs of its ports."""
+    crash_dumps: int = 0
+    password_hash: str = ""
+    sent_with: int | None = None
+    """The power state with which it went to another host live; it is shut down here since then."""
 
 
 class FakeServers:

@@ -91,6 +91,11 @@ class _Times(msgspec.Struct):
     nodes: list[_Time]
 
 
+class ConsoleState(msgspec.Struct):
+    console_enabled: bool = False
+    console_info: dict[str, Any] | None = None
+
+
 class NodeChange(NamedTuple):
     record: NodeRecord
     at: datetime | None
@@ -178,6 +183,12 @@ class IronicClient:
 
     def set_power(self, uuid: str, target: str) -> None:
         self._ask("PUT", f"/v1/nodes/{uuid}/states/power", {"target": target})
+
+    def console(self, uuid: str) -> ConsoleState:
+        return msgspec.json.decode(self._ask("GET", f"/v1/nodes/{uuid}/states/console"), type=ConsoleState)
+
+    def switch_on_console(self, uuid: str) -> None:
+        self._ask("PUT", f"/v1/nodes/{uuid}/states/console", {"enabled": True})
 
     def vifs(self, uuid: str) -> set[str]:
         """The ports that are attached to a node."""

@@ -75,12 +75,23 @@ def _image(image: dict[str, Any] | None) -> dict[str, Any]:
     if image is None:
         return {}
     properties = image.get("properties", {})
-    info = {"image_source": image.get("id", "")}
-    return info | {
+    return _source(image) | {
         name.removeprefix(IMAGE_PREFIX): value
         for name, value in properties.items()
         if name.startswith(IMAGE_PREFIX)
     }
+
+
+def _source(image: dict[str, Any]) -> dict[str, Any]:
+    """Ironic fetches from a URL by itself, and holds what it gets against the checksum; it asks Glance for
+    anything else."""
+    if not image.get("location"):
+        return {"image_source": image.get("id", "")}
+    info = {"image_source": image["location"], "image_disk_format": image.get("disk_format", "")}
+    if image.get("hash_value"):
+        info["image_os_hash_algo"] = image["hash_algorithm"]
+        info["image_os_hash_value"] = image["hash_value"]
+    return {name: value for name, value in info.items() if value}
 
 
 def _hints(text: str) -> dict[str, Any]:

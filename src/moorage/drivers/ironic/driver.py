@@ -22,7 +22,7 @@ from moorage.drivers.contract import (
     NotOursError,
     ServerSpec,
 )
-from moorage.drivers.ironic import inventory, leftovers
+from moorage.drivers.ironic import inventory, leftovers, serial_console
 from moorage.drivers.ironic import mark as marks
 from moorage.drivers.ironic.client import FILTERS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.deploying import Deploying, Rebuilding, require_server
@@ -34,8 +34,10 @@ from moorage.drivers.ironic.operating import Powering, VifChange, power_of
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import UNUSED_STATES, NodeRecord
 from moorage.drivers.ironic.removing import Clearing, Removing, is_deployed_for_nobody
+from moorage.drivers.ironic.serial_console import SwitchingOnConsole
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.ironic.writer import Writer
+from moorage.drivers.parts import ConsoleAddress, ConsoleType
 from moorage.drivers.rendezvous import share
 from moorage.drivers.shared_nodes import Held, SharedNode
 
@@ -226,6 +228,15 @@ class IronicDriver:
 
             self._settle(call, node_uuid, step, self._settings.power_timeout)
             return seen
+
+    def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
+        with self._calls.begin(server_uuid, "console") as call:
+            if console_type is not ConsoleType.SERIAL:
+                raise DriverError(f"machines of Ironic have no {console_type} console here")
+            step = SwitchingOnConsole(server_uuid, self._client, self._writer(call, node_uuid))
+            self._settle(call, node_uuid, step, serial_console.TIMEOUT)
+            assert step.address is not None
+            return step.address
 
     def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
         port_id = str(port["id"])

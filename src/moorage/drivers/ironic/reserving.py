@@ -33,6 +33,7 @@ from moorage.drivers.ironic.reservation import Reservation, Reservations
 from moorage.drivers.ironic.reserved import ReservedMachines
 from moorage.drivers.ironic.reserver import Reserver
 from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.parts import ConsoleAddress, ConsoleType
 from moorage.drivers.rendezvous import share
 from moorage.drivers.shared_nodes import RESERVATION, SELECTION, Held, SharedNode
 
@@ -239,6 +240,10 @@ class ReservingDriver:
     def power(self, server_uuid: str, node_uuid: str) -> int:
         with self._machine(server_uuid, node_uuid) as machine:
             return self._machines.power(server_uuid, machine)
+
+    def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.console(server_uuid, machine, console_type)
 
     def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
         with self._machine(server_uuid, node_uuid) as machine:

@@ -91,6 +91,11 @@ class Writer:
         self._require()
         self._client.set_power(self._node_uuid, target)
 
+    def switch_on_console(self) -> None:
+        """Late: the console of another's server is on, which only who has a token of its own gets to see."""
+        self._require()
+        self._client.switch_on_console(self._node_uuid)
+
     def attach(self, port_id: str) -> None:
         """Late: refused if the port is gone; else whoever made it finds out, and detaches it, or the next
         deployment of the node does."""

@@ -22,6 +22,8 @@ IMAGE = {"id": "image", "properties": {"baremetal:image_source": "file:///image"
 
 
 class SimulatedStand(DriverStand):
+    consoles = ()
+
     def __init__(self, make: Callable[[], IronicDriver | ReservingDriver]) -> None:
         self._make = make
         self.driver: IronicDriver | ReservingDriver = make()

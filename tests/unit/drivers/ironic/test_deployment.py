@@ -68,3 +68,22 @@ def test_a_deployment_says_whose_it_is_whatever_an_image_says() -> None:
     assert mark.read(NodeRecord("node-1", instance_info={"moorage": "somebody's"})) is None
     assert mark.read(NodeRecord("node-1", instance_info={"moorage": {"other": {}}})) is None
     assert re.fullmatch(r"(/[\w-]+)+", mark.only_if(mine)["path"]), "Ironic takes no other paths"
+
+
+def test_an_image_that_is_at_a_url_goes_there_with_its_checksum() -> None:
+    image = {
+        "id": "image-1",
+        "location": "http://x/y.qcow2",
+        "disk_format": "qcow2",
+        "hash_algorithm": "sha512",
+        "hash_value": "ab",
+        "properties": {"baremetal:image_type": "whole-disk"},
+    }
+    info = instance_info(spec(image=image))
+    assert {name: value for name, value in info.items() if name.startswith("image_")} == {
+        "image_source": "http://x/y.qcow2",
+        "image_disk_format": "qcow2",
+        "image_os_hash_algo": "sha512",
+        "image_os_hash_value": "ab",
+        "image_type": "whole-disk",
+    }

@@ -1,23 +1,11 @@
-"""What every driver has to hold, as tests: a driver's own package derives a class from `DriverContract`.
-
-    class TestMine(DriverContract):
-        @pytest.fixture
-        def stand(self, tmp_path: Path) -> Iterator[DriverStand]:
-            stand = MyStand(tmp_path)
-            yield stand
-            stand.driver.close()
-
-Tests of a part that the driver does not have are skipped. It needs pytest (`pip install 'moorage[test]'`).
-"""
+"""What every driver has to hold, as tests."""
 
 from __future__ import annotations
 
 import threading
 import time
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -31,48 +19,24 @@ from moorage.drivers.contract import (
     Parcel,
     ServerSpec,
 )
-from moorage.drivers.parts import LiveMovable, Movable, Pluggable, Rebuildable
+from moorage.drivers.parts import (
+    ConsoleLogging,
+    LiveMovable,
+    Movable,
+    Pausable,
+    Pluggable,
+    Rebuildable,
+    Rescuable,
+    Suspendable,
+)
 from moorage.drivers.shared_nodes import SharedNodes
+from moorage.drivers.testing.guest_contract import GuestContract
+from moorage.drivers.testing.stand import DriverStand, part_of
 
-P = TypeVar("P")
 _PATIENCE = 60.0
 
 
-class DriverStand(ABC):
-    """One host with the driver that is tested, and what the tests need besides."""
-
-    driver: Driver
-
-    @abstractmethod
-    def spec(self, driver: Driver | None = None) -> ServerSpec:
-        """A new server, for a node of this driver (or of the other host's) that has room for it."""
-
-    @abstractmethod
-    def restart(self) -> None:
-        """Close the driver, and have another one of the same host take its place."""
-
-    def slow_spec(self) -> ServerSpec | None:
-        """One whose `spawn` is at work until it is cut short, or for some seconds; None if there is none."""
-        return None
-
-    def is_at_work(self, spec: ServerSpec) -> bool:
-        """Whether the `spawn` of a `slow_spec` has begun to change anything."""
-        raise NotImplementedError
-
-    def other(self) -> Driver:
-        """The driver of another host: for those that can move servers."""
-        raise NotImplementedError
-
-    def port(self) -> Mapping[str, Any]:
-        """One more port, as in `ServerSpec.network`: for those that can change interfaces."""
-        return {"id": str(uuid.uuid4()), "mac": "fa:16:3e:00:00:02", "addresses": ["10.0.0.6"]}
-
-    def forget(self, spec: ServerSpec) -> None:
-        """Remove a server, and wait until its node has room again."""
-        self.driver.destroy(spec.uuid, spec.node_uuid)
-
-
-class DriverContract:
+class DriverContract(GuestContract):
     @pytest.fixture
     def stand(self) -> DriverStand:
         raise NotImplementedError("a derived class says what stands for the driver")
@@ -151,6 +115,14 @@ class DriverContract:
             asked.append(lambda: driver.live_migrate(stranger, node, {}))
         if isinstance(driver, Pluggable):
             asked.append(lambda: driver.attach_interface(stranger, node, stand.port()))
+        if isinstance(driver, Pausable):
+            asked += [lambda: driver.pause(stranger, node), lambda: driver.unpause(stranger, node)]
+        if isinstance(driver, Suspendable):
+            asked += [lambda: driver.suspend(stranger, node), lambda: driver.resume(stranger, node)]
+        if isinstance(driver, Rescuable):
+            asked += [lambda: driver.rescue(spec), lambda: driver.unrescue(stranger, node)]
+        if isinstance(driver, ConsoleLogging):
+            asked.append(lambda: driver.console_log(stranger, node, None))
         for ask in asked:
             with pytest.raises(DriverError):
                 ask()
@@ -187,7 +159,7 @@ class DriverContract:
     # ------------------------------------------------------------ rebuild
 
     def test_a_server_is_rebuilt_where_it_is(self, stand: DriverStand) -> None:
-        spec, rebuildable = stand.spec(), _part(stand.driver, Rebuildable)
+        spec, rebuildable = stand.spec(), part_of(stand.driver, Rebuildable)
         stand.driver.spawn(spec)
         asked = msgspec.structs.replace(spec, work="7-1")
         for _ in range(2):
@@ -200,7 +172,7 @@ class DriverContract:
     # ------------------------------------------------------------ migrate
 
     def test_a_server_that_is_handed_over_waits_until_it_has_arrived(self, stand: DriverStand) -> None:
-        movable = _part(stand.driver, Movable)
+        movable = part_of(stand.driver, Movable)
         other, spec = stand.other(), stand.spec()
         stand.driver.spawn(spec)
         parcel = _carried(movable.hand_over(spec.uuid, spec.node_uuid))
@@ -208,13 +180,13 @@ class DriverContract:
         assert stand.driver.servers()[spec.uuid] == SHUT_DOWN
         there = msgspec.structs.replace(stand.spec(other), uuid=spec.uuid)
         for _ in range(2):
-            assert _part(other, Movable).take_over(there, parcel) == RUNNING
+            assert part_of(other, Movable).take_over(there, parcel) == RUNNING
         stand.forget(spec)
         assert other.servers()[spec.uuid] == RUNNING, "it has left its old host only"
         other.destroy(there.uuid, there.node_uuid)
 
     def test_a_server_that_could_not_leave_goes_on(self, stand: DriverStand) -> None:
-        movable, spec = _part(stand.driver, Movable), stand.spec()
+        movable, spec = part_of(stand.driver, Movable), stand.spec()
         stand.driver.spawn(spec)
         movable.hand_over(spec.uuid, spec.node_uuid)
         assert stand.driver.start(spec.uuid, spec.node_uuid) == RUNNING
@@ -223,9 +195,9 @@ class DriverContract:
     # ------------------------------------------------------------ migrate live
 
     def test_a_server_moves_while_it_runs(self, stand: DriverStand) -> None:
-        movable = _part(stand.driver, LiveMovable)
+        movable = part_of(stand.driver, LiveMovable)
         other, spec = stand.other(), stand.spec()
-        receiver = _part(other, LiveMovable)
+        receiver = part_of(other, LiveMovable)
         stand.driver.spawn(spec)
         there = msgspec.structs.replace(stand.spec(other), uuid=spec.uuid)
         destination = _carried(receiver.expect(there))
@@ -237,15 +209,15 @@ class DriverContract:
         other.destroy(there.uuid, there.node_uuid)
 
     def test_who_was_expected_and_does_not_come_leaves_nothing(self, stand: DriverStand) -> None:
-        _part(stand.driver, LiveMovable)
+        part_of(stand.driver, LiveMovable)
         other = stand.other()
         spec = stand.spec(other)
-        _part(other, LiveMovable).expect(spec)
+        part_of(other, LiveMovable).expect(spec)
         other.destroy(spec.uuid, spec.node_uuid)
         assert spec.uuid not in other.servers()
 
     def test_without_a_live_migration_there_is_none_to_abort_or_hurry(self, stand: DriverStand) -> None:
-        movable, spec = _part(stand.driver, LiveMovable), stand.spec()
+        movable, spec = part_of(stand.driver, LiveMovable), stand.spec()
         stand.driver.spawn(spec)
         movable.abort_live_migration(spec.uuid)
         movable.hurry_live_migration(spec.uuid)
@@ -255,7 +227,7 @@ class DriverContract:
     # ------------------------------------------------------------ interfaces
 
     def test_ports_come_and_go_once(self, stand: DriverStand) -> None:
-        pluggable, spec, port = _part(stand.driver, Pluggable), stand.spec(), stand.port()
+        pluggable, spec, port = part_of(stand.driver, Pluggable), stand.spec(), stand.port()
         stand.driver.spawn(spec)
         for _ in range(2):
             pluggable.attach_interface(spec.uuid, spec.node_uuid, port)
@@ -267,7 +239,7 @@ class DriverContract:
     # ------------------------------------------------------------ nodes that hosts share
 
     def test_shared_nodes_are_only_worked_on_where_they_are_kept(self, stand: DriverStand) -> None:
-        shared, spec = _part(stand.driver, SharedNodes), stand.spec()
+        shared, spec = part_of(stand.driver, SharedNodes), stand.spec()
         kept = {node.uuid for node in stand.driver.nodes()}
         stand.driver.spawn(spec)
         shared.keep(set())
@@ -281,17 +253,11 @@ class DriverContract:
         stand.forget(spec)
 
     def test_shared_nodes_are_divided_among_hosts(self, stand: DriverStand) -> None:
-        shared = _part(stand.driver, SharedNodes)
+        shared = part_of(stand.driver, SharedNodes)
         shared.look()
         assert shared.eligible().keys() >= {node.uuid for node in stand.driver.nodes()}
         terms = shared.terms()
         assert msgspec.json.decode(msgspec.json.encode(terms)) == terms
-
-
-def _part(driver: Driver, part: type[P]) -> P:
-    if not isinstance(driver, part):
-        pytest.skip(f"it is not {part.__name__}")
-    return driver
 
 
 def _carried(parcel: Parcel) -> Parcel:

@@ -1,0 +1,227 @@
+"""The directory of a server on this host: its disks, its console log, and what the driver remembers of it.
+
+Hosts may share it. So each has a record of its own in it, and who removes the last record removes the rest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from moorage.drivers.contract import DriverError, ServerSpec
+from moorage.drivers.libvirt.host.topology import GuestTopology
+from moorage.drivers.libvirt.vifs.contract import Vif
+
+_RECORD = ("server.", ".json")
+_OWNER = "owner"
+
+
+class Departure(msgspec.Struct, frozen=True):
+    """Where a server goes, or went, while it runs."""
+
+    node_uuid: str
+    uri: str
+    """Of the destination's libvirt."""
+    arrived: bool = False
+
+
+class ServerRecord(msgspec.Struct, frozen=True):
+    """What a server is on this host, from before its first device is made until its last one is gone."""
+
+    spec: ServerSpec
+    vifs: list[Vif] = []
+    """What is plugged, or was about to be."""
+    hardware: dict[str, str] = {}
+    begun: str = ""
+    """The work (`ServerSpec.work`) that its disks are made for."""
+    built: str | None = None
+    """The same, once all of them are there."""
+    done: str | None = None
+    """The same, once that has made it run, or not run: it does not start again for it."""
+    rescue: ServerSpec | None = None
+    """What it is rescued with."""
+    topology: GuestTopology = GuestTopology()
+    """Where on the host it is, from the moment that it comes until it leaves."""
+    token: str = ""
+    """A file in the directory by which another host sees whether it is the same one there."""
+    origin: str = ""
+    """The node that it comes from, and may go back to, if both share this directory."""
+    is_expected: bool = False
+    """It comes live, and has not come yet."""
+    departure: Departure | None = None
+
+    def vif(self, port_id: str) -> Vif | None:
+        return next((vif for vif in self.vifs if vif.port_id == port_id), None)
+
+
+class ServerDirectory:
+    def __init__(self, instances: Path, server_uuid: str, node_uuid: str) -> None:
+        self.server_uuid = server_uuid
+        self.node_uuid = node_uuid
+        self.path = instances / server_uuid
+
+    @property
+    def disk(self) -> Path:
+        return self.path / "disk"
+
+    @property
+    def base(self) -> Path:
+        """The image that `disk` lies over."""
+        return self.path / "disk.base"
+
+    @property
+    def ephemeral(self) -> Path:
+        return self.path / "disk.eph0"
+
+    @property
+    def swap(self) -> Path:
+        return self.path / "disk.swap"
+
+    @property
+    def config_drive(self) -> Path:
+        return self.path / "disk.config"
+
+    @property
+    def kernel(self) -> Path:
+        return self.path / "kernel"
+
+    @property
+    def ramdisk(self) -> Path:
+        return self.path / "ramdisk"
+
+    @property
+    def console_log(self) -> Path:
+        return self.path / "console.log"
+
+    @property
+    def rescue_disk(self) -> Path:
+        return self.path / "disk.rescue"
+
+    @property
+    def rescue_base(self) -> Path:
+        return self.path / "disk.rescue.base"
+
+    @property
+    def rescue_config_drive(self) -> Path:
+        return self.path / "disk.rescue.config"
+
+    @property
+    def before(self) -> Path:
+        """The disks as they were before a move to a host that shares this directory."""
+        return self.path / "before"
+
+    @property
+    def record_path(self) -> Path:
+        return self.path / self.node_uuid.join(_RECORD)
+
+    def temporary(self, name: str) -> Path:
+        """A name beside the others, for what is renamed when it is whole."""
+        return self.path / f".{name}.{secrets.token_hex(4)}"
+
+    def make(self) -> None:
+        """QEMU, which may have an account of its own, reads what is in it, so others may pass."""
+        self.path.mkdir(mode=0o755, parents=True, exist_ok=True)
+
+    def read(self) -> ServerRecord | None:
+        try:
+            content = self.record_path.read_bytes()
+        except FileNotFoundError:
+            return None
+        return msgspec.json.decode(content, type=ServerRecord)
+
+    def require(self) -> ServerRecord:
+        record = self.read()
+        if record is None:
+            raise DriverError(f"server {self.server_uuid} is not on this host")
+        return record
+
+    def write(self, record: ServerRecord) -> ServerRecord:
+        """DriverError if the server was destroyed meanwhile: it must not come back."""
+        self._put(self.record_path, msgspec.json.encode(record))
+        return record
+
+    def others(self) -> list[str]:
+        """Nodes of other hosts that have a record here: those that share this directory, and the server."""
+        first, last = _RECORD
+        found = [path.name[len(first) : -len(last)] for path in self.path.glob(f"{first}*{last}")]
+        return [node for node in found if node != self.node_uuid]
+
+    def is_done_elsewhere(self) -> bool:
+        """Whether it is a whole server of another host."""
+        records = (ServerDirectory(self.path.parent, self.server_uuid, node).read() for node in self.others())
+        return any(record is not None and record.done is not None for record in records)
+
+    def owner(self) -> str:
+        """The node on which the server may be started; empty if nobody has said."""
+        try:
+            return (self.path / _OWNER).read_text()
+        except FileNotFoundError:
+            return ""
+
+    def own(self, node_uuid: str) -> None:
+        """From now on it is this node's to start."""
+        self._put(self.path / _OWNER, node_uuid.encode())
+
+    def forget_others(self) -> None:
+        """Their hosts are dead, or as good as that: nothing here is for them any more."""
+        for node_uuid in self.others():
+            (self.path / node_uuid.join(_RECORD)).unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """All that is this host's; the record last, since it knows what is plugged.
+
+        Each host takes its record away before it looks for others again: so one of two sees that it is the
+        last, and removes what they shared.
+        """
+        if not self.path.exists():
+            return
+        if self.others():
+            self._leave()
+            if self.others():
+                return
+        for path in self.path.iterdir():
+            if path != self.record_path:
+                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        self.record_path.unlink(missing_ok=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _leave(self) -> None:
+        """Another host goes on with it: with the disks as they were, if it was there before us."""
+        record, others = self.read(), self.others()
+        if record is not None:
+            if self.owner() == self.node_uuid:
+                self._give_back(record, others)
+            shutil.rmtree(self.before, ignore_errors=True)
+            if record.token:
+                (self.path / record.token).unlink(missing_ok=True)
+        self.record_path.unlink(missing_ok=True)
+
+    def _give_back(self, record: ServerRecord, others: list[str]) -> None:
+        if record.origin not in others:
+            (self.path / _OWNER).unlink(missing_ok=True)
+            return
+        if record.built is not None:
+            for path in self.before.glob("*"):
+                os.replace(path, self.path / path.name)
+        self.own(record.origin)
+
+    def _put(self, path: Path, content: bytes) -> None:
+        made = self.temporary(path.name)
+        try:
+            descriptor = os.open(made, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        except FileNotFoundError:
+            raise DriverError(f"server {self.server_uuid} is not on this host") from None
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(made, path)
+        finally:
+            with contextlib.suppress(OSError):
+                made.unlink(missing_ok=True)

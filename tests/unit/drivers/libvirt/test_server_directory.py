@@ -1,0 +1,88 @@
+"""A server's directory, which hosts may share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from moorage.drivers.contract import DriverError, ServerSpec
+from moorage.drivers.libvirt.storage.server_directory import ServerDirectory, ServerRecord
+
+SPEC = ServerSpec("server-1", "web", "project-1", "user-1", "a", {})
+
+
+def at(instances: Path, node: str) -> ServerDirectory:
+    return ServerDirectory(instances, SPEC.uuid, node)
+
+
+def made(instances: Path, node: str, **record: str) -> ServerDirectory:
+    directory = at(instances, node)
+    directory.make()
+    directory.write(msgspec.convert({"spec": msgspec.to_builtins(SPEC), **record}, ServerRecord))
+    return directory
+
+
+def test_who_leaves_last_removes_what_hosts_share(tmp_path: Path) -> None:
+    one, other = made(tmp_path, "a"), made(tmp_path, "b")
+    one.disk.write_text("data")
+    assert one.others() == ["b"]
+    one.remove()
+    one.remove()
+    assert other.disk.read_text() == "data"
+    assert one.read() is None
+    other.remove()
+    assert not other.path.exists()
+
+
+def test_who_was_there_before_gets_its_disk_back_as_it_was(tmp_path: Path) -> None:
+    source, destination = made(tmp_path, "a"), made(tmp_path, "b", origin="a", built="7")
+    destination.own("b")
+    destination.disk.write_text("written there")
+    destination.before.mkdir()
+    (destination.before / "disk").write_text("as it was")
+    destination.remove()
+    assert source.disk.read_text() == "as it was"
+    assert source.owner() == "a"
+    assert not source.before.exists()
+
+
+def test_what_was_not_kept_whole_is_not_given_back(tmp_path: Path) -> None:
+    """The destination died while it made its copies, and had changed nothing yet."""
+    source, destination = made(tmp_path, "a"), made(tmp_path, "b", origin="a")
+    destination.own("b")
+    source.disk.write_text("as it was")
+    destination.before.mkdir()
+    (destination.before / "disk").write_text("as")
+    destination.remove()
+    assert source.disk.read_text() == "as it was"
+
+
+def test_who_has_given_it_away_gives_nothing_back(tmp_path: Path) -> None:
+    """Also if it once came from the host that it goes to now."""
+    source, destination = made(tmp_path, "a", origin="b", built="7"), made(tmp_path, "b", origin="a")
+    destination.own("b")
+    source.disk.write_text("written there")
+    source.before.mkdir()
+    (source.before / "disk").write_text("as it was")
+    source.remove()
+    assert destination.disk.read_text() == "written there"
+    assert destination.owner() == "b"
+    assert not destination.before.exists()
+
+
+def test_a_host_that_did_not_get_it_after_all_lets_go_of_it(tmp_path: Path) -> None:
+    made(tmp_path, "a").own("a")
+    evacuated_to = made(tmp_path, "b")
+    evacuated_to.own("b")
+    evacuated_to.remove()
+    assert at(tmp_path, "a").owner() == ""
+
+
+def test_a_server_that_was_destroyed_does_not_come_back(tmp_path: Path) -> None:
+    directory = made(tmp_path, "a")
+    directory.remove()
+    with pytest.raises(DriverError):
+        directory.write(ServerRecord(SPEC))
+    assert not directory.path.exists()
