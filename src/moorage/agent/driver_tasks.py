@@ -9,7 +9,20 @@ import msgspec
 
 from moorage.bus.contract import Task
 from moorage.drivers.contract import Driver, DriverError, ServerSpec
-from moorage.drivers.parts import LiveMovable, Movable, Pluggable, Rebuildable, require
+from moorage.drivers.parts import (
+    CrashDumping,
+    Lasting,
+    LiveMovable,
+    Movable,
+    Pausable,
+    Pluggable,
+    Rebuildable,
+    Rescuable,
+    ResizeChecking,
+    Snapshottable,
+    Suspendable,
+    require,
+)
 
 Facts = dict[str, Any]
 """What a task found out, for its result."""
@@ -41,15 +54,18 @@ def _look(driver: Driver, task: Task) -> Facts:
 
 
 def _rebuild(driver: Driver, task: Task) -> Facts:
-    return _powered(require(driver, Rebuildable).rebuild(_spec(task)))
+    return made(driver, task, require(driver, Rebuildable).rebuild(_spec(task)))
 
 
 def _hand_over(driver: Driver, task: Task) -> Facts:
-    return {"parcel": require(driver, Movable).hand_over(task.server_uuid, task.node_uuid)}
+    movable, flavor = require(driver, Movable), task.payload.get("flavor")
+    if flavor is not None and isinstance(driver, ResizeChecking):
+        driver.check_resize(task.server_uuid, task.node_uuid, flavor)
+    return {"parcel": movable.hand_over(task.server_uuid, task.node_uuid)}
 
 
 def _take_over(driver: Driver, task: Task) -> Facts:
-    return _powered(require(driver, Movable).take_over(_spec(task), task.payload["parcel"]))
+    return made(driver, task, require(driver, Movable).take_over(_spec(task), task.payload["parcel"]))
 
 
 def _expect(driver: Driver, task: Task) -> Facts:
@@ -70,6 +86,48 @@ def _detach_interface(driver: Driver, task: Task) -> Facts:
     port_id = str(task.payload["port_id"])
     require(driver, Pluggable).detach_interface(task.server_uuid, task.node_uuid, port_id)
     return {}
+
+
+def _pause(driver: Driver, task: Task) -> Facts:
+    return _powered(require(driver, Pausable).pause(task.server_uuid, task.node_uuid))
+
+
+def _unpause(driver: Driver, task: Task) -> Facts:
+    return _powered(require(driver, Pausable).unpause(task.server_uuid, task.node_uuid))
+
+
+def _suspend(driver: Driver, task: Task) -> Facts:
+    return _powered(require(driver, Suspendable).suspend(task.server_uuid, task.node_uuid))
+
+
+def _resume(driver: Driver, task: Task) -> Facts:
+    return _powered(require(driver, Suspendable).resume(task.server_uuid, task.node_uuid))
+
+
+def _rescue(driver: Driver, task: Task) -> Facts:
+    return _powered(require(driver, Rescuable).rescue(_spec(task)))
+
+
+def _unrescue(driver: Driver, task: Task) -> Facts:
+    return _powered(require(driver, Rescuable).unrescue(task.server_uuid, task.node_uuid))
+
+
+def _snapshot(driver: Driver, task: Task) -> Facts:
+    image_id = str(task.payload["image_id"])
+    require(driver, Snapshottable).snapshot(task.server_uuid, task.node_uuid, image_id)
+    return {}
+
+
+def _trigger_crash_dump(driver: Driver, task: Task) -> Facts:
+    require(driver, CrashDumping).trigger_crash_dump(task.server_uuid, task.node_uuid)
+    return {}
+
+
+def made(driver: Driver, task: Task, power: int) -> Facts:
+    """Of a task that made a server here, or made it anew."""
+    if not isinstance(driver, Lasting):
+        return _powered(power)
+    return {**_powered(power), "hardware": driver.hardware(task.server_uuid, task.node_uuid)}
 
 
 def _powered(power: int) -> Facts:
@@ -93,4 +151,12 @@ _KINDS: Mapping[str, Callable[[Driver, Task], Facts]] = {
     "live_migrate": _live_migrate,
     "attach_interface": _attach_interface,
     "detach_interface": _detach_interface,
+    "pause": _pause,
+    "unpause": _unpause,
+    "suspend": _suspend,
+    "resume": _resume,
+    "rescue": _rescue,
+    "unrescue": _unrescue,
+    "snapshot": _snapshot,
+    "trigger_crash_dump": _trigger_crash_dump,
 }

@@ -189,7 +189,7 @@ class Executor:
         spec = msgspec.structs.replace(spec, work=f"{task.operation_id}-{task.attempt}")
         delegated = delegation.delegated_in(task.payload)
         if delegated is None:
-            return {"power_state": self._driver.spawn(spec)}
+            return driver_tasks.made(self._driver, task, self._driver.spawn(spec))
         return self._spawn_with_ports(task, spec, delegated)
 
     def _spawn_with_ports(self, task: Task, spec: ServerSpec, delegated: Delegated) -> Facts:
@@ -211,7 +211,7 @@ class Executor:
         except Exception:
             self._ports.throw_away(delegated, wanted)
             raise
-        return {"power_state": power, delegation.MADE: told}
+        return {**driver_tasks.made(self._driver, task, power), delegation.MADE: told}
 
     def _destroy(self, task: Task) -> Facts:
         self._driver.destroy(task.server_uuid, task.node_uuid)

@@ -207,6 +207,19 @@ class Journal:
             text = msgspec.json.encode(value).decode()
             file.execute("INSERT OR REPLACE INTO settings VALUES ('shared_through', ?)", (text,))
 
+    @property
+    def tree_shapes(self) -> dict[str, dict[str, list[str]]]:
+        """By node, the shape of the tree that Placement has of it: resource classes by provider."""
+        with self._lock:
+            row = self._file.execute("SELECT value FROM settings WHERE name = 'tree_shapes'").fetchone()
+        return {} if row is None else msgspec.json.decode(row[0], type=dict[str, dict[str, list[str]]])
+
+    @tree_shapes.setter
+    def tree_shapes(self, value: dict[str, dict[str, list[str]]]) -> None:
+        with self._transaction() as file:
+            text = msgspec.json.encode(value).decode()
+            file.execute("INSERT OR REPLACE INTO settings VALUES ('tree_shapes', ?)", (text,))
+
     def close(self) -> None:
         with self._lock:
             self._file.close()

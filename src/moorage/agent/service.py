@@ -18,6 +18,7 @@ from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
 from moorage.agent.ownership import Ownership, OwnershipUpdate
 from moorage.agent.ports import Ports
+from moorage.agent.questions import Questions
 from moorage.agent.shared_threads import SharedThreads
 from moorage.agent.sharing import Sharing
 from moorage.agent.sweeping import Sweeping
@@ -119,6 +120,7 @@ class AgentService:
         self._bus = bus
         self._journal = journal
         self._executor = Executor(driver, journal, bus.report, settings.threads, ports, shared)
+        self._questions = Questions(driver)
         self._facts: dict[str, Any] = {
             "network": ports is not None and ports.have_network,
             "driver": settings.driver,
@@ -150,10 +152,13 @@ class AgentService:
         """Go on with interrupted work, then be there for new work, then say so."""
         self._executor.start()
         self._bus.receive(self._settings.host, self._on_tasks)
+        self._bus.answer(self._settings.host, self._questions.answer)
         self._inventory.start()
         self._heartbeats.start()
         if self._ownership is not None:
             self._looks.start()
+        if isinstance(self._driver, parts.Watchful):
+            self._driver.watch(self._on_change)
         LOG.info("agent of host %s is running", self._settings.host)
 
     def stop(self) -> None:
@@ -202,6 +207,11 @@ class AgentService:
         self._tracker.disabled = disabled
         self._inventory.wake()
         self._heartbeats.wake()
+
+    def _on_change(self, server_uuid: str, power: int) -> None:
+        """A hint of the driver's: look at once, unless what we would see is a task's doing."""
+        if server_uuid not in self._executor.busy() and self._said_power.get(server_uuid) != power:
+            self._heartbeats.wake()
 
     def _say_again(self) -> None:
         self._forgotten.set()
@@ -266,10 +276,10 @@ class AgentService:
             self._say_everything_again()
         if self._ownership is not None:
             self._ownership.about_to_beat()
-        nodes = None if self._ownership is not None else self._node_facts()
+        nodes = None if self._ownership is not None else self._node_facts() or self._said_nodes
         newest = self._journal.newest()  # before we look: then what we see is not older
         busy = self._executor.busy()
-        found = {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
+        found = self._found(busy)
         bid = None if self._ownership is None else self._ownership.bid()
         known = {uuid: power for uuid, power in self._said_power.items() if uuid not in busy}
         heartbeat = Heartbeat(
@@ -279,7 +289,9 @@ class AgentService:
             nodes=nodes if nodes != self._said_nodes else None,
             observed={
                 uuid: ObservedServer(number, *newest.get(uuid, (0, 0)))
-                for uuid, number in _news(known, found, everything=self._say_everything).items()
+                for uuid, number in _news(
+                    known, known if found is None else found, everything=self._say_everything
+                ).items()
             },
             bid=bid,
             digest=self._ownership.digest() if self._ownership is not None and bid is None else None,
@@ -298,15 +310,30 @@ class AgentService:
         if self._ownership is not None:
             self._ownership.has_beaten()
         self._said_nodes = nodes
-        self._said_power = {uuid: self._said_power[uuid] for uuid in self._said_power if uuid in busy} | found
-        self._say_everything = False
+        if found is not None:
+            at_work = {uuid: power for uuid, power in self._said_power.items() if uuid in busy}
+            self._said_power, self._say_everything = at_work | found, False
         if self._ownership is not None and self._ownership.has_more:
             self._heartbeats.wake()
 
-    def _node_facts(self) -> list[NodeFacts]:
+    def _found(self, busy: set[str]) -> dict[str, int] | None:
+        """Power states of the servers that nothing is done to; None if nobody can tell now. We live all the
+        same: who took us for dead would start our guests elsewhere, while they run here."""
+        try:
+            return {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
+        except DriverError as error:
+            LOG.warning("the servers can't be looked at, and stay as they were: %s", error)
+            return None
+
+    def _node_facts(self) -> list[NodeFacts] | None:
+        try:
+            nodes = self._driver.nodes()
+        except DriverError as error:
+            LOG.warning("the nodes can't be looked at, and stay as they were: %s", error)
+            return None
         return [
             NodeFacts(node.uuid, node.name, node.hypervisor_type, capabilities.facts(self._abilities, node))
-            for node in self._driver.nodes()
+            for node in nodes
         ]
 
     def _terms(self) -> dict[str, Any]:

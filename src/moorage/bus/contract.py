@@ -1,12 +1,14 @@
-"""What conductors and agents say to each other, whatever carries it.
+"""What conductors and agents say to each other, whatever carries it; and what is asked of agents.
 
-Nobody waits for an answer: a conductor hands a task to an agent, and the agent reports the result when there
-is one. Both may be lost or come twice; `attempt` fences what is stale.
+Nobody waits for the result of a task: a conductor hands it to an agent, and the agent reports when there is
+one. Both may be lost or come twice; `attempt` fences what is stale. A question changes nothing, and whoever
+asks waits for the answer, for a bounded time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any, Protocol
 
 import msgspec
@@ -56,6 +58,10 @@ NO_ROOM = "no_room"
 
 class BusError(Exception):
     """The bus could not take a message within its time."""
+
+
+class NoAnswerError(BusError):
+    """An agent could not be asked, or did not answer in time."""
 
 
 class NotNowError(Exception):
@@ -160,6 +166,62 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """Machines of the host that have been held for a while: those that nobody needs are to be swept."""
 
 
+class QuestionKind(StrEnum):
+    """What agents can be asked for within a request: reads, so that nothing has to be fenced; and what must
+    not be written down on its way."""
+
+    CONSOLE_LOG = "console_log"
+    """Payload `lines`, or None for all of it; the answer's facts say `output`."""
+    DIAGNOSTICS = "diagnostics"
+    """The facts are those of `Diagnosable.diagnostics`."""
+    CONSOLE = "console"
+    """Payload `type`; the facts are those of a `ConsoleAddress`."""
+    TOPOLOGY = "topology"
+    """The facts are those of a `ServerTopology`."""
+    CHANGE_PASSWORD = "change_password"
+    """Payload `password`. Late, it sets what its user wanted, and was told to be uncertain."""
+
+
+class Question(msgspec.Struct, frozen=True):
+    """Something about one server that only its agent knows."""
+
+    server_uuid: str
+    node_uuid: str
+    kind: str
+    """A `QuestionKind`; an agent may be older than the one that asks, and not know it."""
+    payload: dict[str, Any] = {}
+
+
+class Refusal(StrEnum):
+    """Why an agent has no answer."""
+
+    UNSUPPORTED = "unsupported"
+    """Its driver has no part for it, or it does not know the question: that will not change."""
+    NOT_RUNNING = "not_running"
+    """The server would have to run; the facts say its `power_state`."""
+    ELSEWHERE = "elsewhere"
+    """The server's node is another host's by now."""
+    BUSY = "busy"
+    """Too many questions are at work already."""
+    FAILED = "failed"
+
+
+class Answer(msgspec.Struct, frozen=True):
+    facts: dict[str, Any] = {}
+    refusal: Refusal | None = None
+    error: str = ""
+    """A sentence, if it is refused."""
+
+
+class AskingSide(Protocol):
+    """What somebody uses who asks agents."""
+
+    def ask(self, host: str, question: Question, timeout: float) -> Answer:
+        """NoAnswerError if there is none after `timeout` seconds, or can't be one."""
+
+    def close(self) -> None: ...
+
+
 class ConductorSide(Protocol):
     """What a conductor uses."""
 
@@ -183,5 +245,8 @@ class AgentSide(Protocol):
     def beat(self, heartbeat: Heartbeat) -> None: ...
 
     def receive(self, host: str, on_tasks: Callable[[list[Task]], None]) -> None: ...
+
+    def answer(self, host: str, on_question: Callable[[Question], Answer]) -> None:
+        """Call this, from threads of the bus, for what the agent of `host` is asked."""
 
     def close(self) -> None: ...

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 from moorage.bus.channel import Channel
-from moorage.bus.contract import BusError, Heartbeat, Result, Task
+from moorage.bus.contract import Answer, BusError, Heartbeat, NoAnswerError, Question, Result, Task
 from moorage.core.elastic_pool import ElasticPool
 
 T = TypeVar("T")
 
 
 class LocalBus:
-    """Joins the conductor and the agents of a process. Each gets its own side, and closes only that."""
+    """Joins the conductor, the API and the agents of a process. Each gets a side, and closes only that."""
 
     def __init__(
         self, capacity: int = 10_000, patience: float = 5.0, pool: ElasticPool | None = None
@@ -24,6 +25,9 @@ class LocalBus:
         self._pool = pool or ElasticPool("bus")
         self._lock = threading.Lock()
         self._agents: dict[str, Channel[Task]] = {}
+        self._answerers: dict[str, Callable[[Question], Answer]] = {}
+        self._questions = ElasticPool("questions")
+        """Of its own, so that a machine that hangs keeps no sign of life back."""
         self._results: Channel[Result] | None = None
         self._heartbeats: Channel[Heartbeat] | None = None
 
@@ -32,6 +36,9 @@ class LocalBus:
 
     def agent_side(self) -> LocalAgentSide:
         return LocalAgentSide(self)
+
+    def asking_side(self) -> LocalAskingSide:
+        return LocalAskingSide(self)
 
     def send_tasks(self, host: str, tasks: list[Task]) -> None:
         with self._lock:
@@ -54,6 +61,20 @@ class LocalBus:
             raise BusError("no conductor is here")
         channel.put([heartbeat])
 
+    def ask(self, host: str, question: Question, timeout: float) -> Answer:
+        with self._lock:
+            on_question = self._answerers.get(host)
+        if on_question is None:
+            raise NoAnswerError(f"no agent of host {host} is here")
+        try:
+            return self._questions.call(partial(on_question, question)).result(timeout)
+        except TimeoutError as error:
+            raise NoAnswerError(f"the agent of host {host} did not answer within {timeout:g} s") from error
+
+    def attach_answerer(self, host: str, on_question: Callable[[Question], Answer]) -> None:
+        with self._lock:
+            self._answerers[host] = on_question
+
     def attach_agent(self, host: str, on_tasks: Callable[[list[Task]], None]) -> None:
         with self._lock:
             if host in self._agents:
@@ -62,6 +83,7 @@ class LocalBus:
 
     def detach_agent(self, host: str) -> None:
         with self._lock:
+            self._answerers.pop(host, None)
             channel = self._agents.pop(host, None)
         if channel is not None:
             channel.close()
@@ -90,6 +112,17 @@ class LocalBus:
             results.close()
         if heartbeats is not None:
             heartbeats.close()
+
+
+class LocalAskingSide:
+    def __init__(self, bus: LocalBus) -> None:
+        self._bus = bus
+
+    def ask(self, host: str, question: Question, timeout: float) -> Answer:
+        return self._bus.ask(host, question, timeout)
+
+    def close(self) -> None:
+        pass
 
 
 class LocalConductorSide:
@@ -122,6 +155,9 @@ class LocalAgentSide:
     def receive(self, host: str, on_tasks: Callable[[list[Task]], None]) -> None:
         self._bus.attach_agent(host, on_tasks)
         self._hosts.append(host)
+
+    def answer(self, host: str, on_question: Callable[[Question], Answer]) -> None:
+        self._bus.attach_answerer(host, on_question)
 
     def close(self) -> None:
         for host in self._hosts:

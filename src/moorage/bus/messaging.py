@@ -19,7 +19,9 @@ import msgspec
 from oslo_config import cfg
 from prometheus_client import Counter
 
-from moorage.bus.contract import BusError, Heartbeat, NotNowError, Result, Task
+from moorage.bus import messaging_questions
+from moorage.bus.contract import Answer, BusError, Heartbeat, NotNowError, Question, Result, Task
+from moorage.bus.messaging_questions import QuestionEndpoint
 from moorage.bus.oslo import oslo_messaging, set_defaults
 from moorage.bus.polling import block_on_first_message
 
@@ -188,6 +190,10 @@ class MessagingConductorSide(_Side):
 
 
 class MessagingAgentSide(_Side):
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        super().__init__(conf)
+        self._questions = oslo_messaging.get_rpc_transport(conf, url=conf.transport_url)
+
     def report(self, results: list[Result]) -> None:
         self._send(_CONDUCTORS, "results", results)
 
@@ -201,6 +207,18 @@ class MessagingAgentSide(_Side):
                 on_tasks(found)
 
         self._listen(_queue_of(host), {"tasks": tasks})
+
+    def answer(self, host: str, on_question: Callable[[Question], Answer]) -> None:
+        target = messaging_questions.target(self._exchange, host)
+
+        def make() -> Any:
+            return oslo_messaging.get_rpc_server(self._questions, target, [QuestionEndpoint(on_question)])
+
+        self._listeners.append(_Listener(target.topic, make))
+
+    def close(self) -> None:
+        super().close()
+        self._questions.cleanup()
 
 
 def _decoded(bodies: Iterable[str], kind: type[T]) -> Iterable[T]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-_POWER = {0: "pending", 1: "running", 3: "paused", 4: "shutdown", 6: "crashed"}
+_POWER = {0: "pending", 1: "running", 3: "paused", 4: "shutdown", 6: "crashed", 7: "suspended"}
 
 
 def payload(

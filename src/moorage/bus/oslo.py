@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from types import ModuleType
 from typing import cast
@@ -21,6 +22,11 @@ from oslo_messaging import opts  # noqa: E402
 
 __all__ = ["oslo_messaging", "set_defaults"]
 
+_ONLY_GLOBAL = {
+    "oslo_messaging._metrics.client": "oslo_messaging_metrics",
+    "oslo_messaging._tracing.client": "oslo_messaging_tracing",
+}
+"""Groups of options by the modules that have them under the same name."""
 _RABBIT = "oslo_messaging_rabbit"
 _DEFAULTS = {
     "rabbit_quorum_queue": False,  # a lone broker that is killed may leave new ones without a leader for ever
@@ -38,6 +44,17 @@ def set_defaults(conf: cfg.ConfigOpts) -> None:
     for group, options in opts.list_opts():
         if group is None or str(group) == _RABBIT:
             conf.register_opts(options, group=group and _RABBIT)
+    _register_globals(conf)
     for name, value in _DEFAULTS.items():
         conf.set_default(name, value, group=_RABBIT)
     opts.set_defaults(conf, executor_thread_pool_size=conf.bus.threads)
+
+
+def _register_globals(conf: cfg.ConfigOpts) -> None:
+    """Its calls look for these among our options, but register them only with the global ones."""
+    for module, group in _ONLY_GLOBAL.items():
+        try:
+            options = getattr(importlib.import_module(module), group)
+        except (ImportError, AttributeError):  # a release that has none
+            continue
+        conf.register_opts(options, group=group)

@@ -13,15 +13,13 @@ from moorage.agent.service import SILENT, AgentService, AgentSettings
 from moorage.agent.tracker import DISABLED_TRAIT
 from moorage.bus.contract import SET_STATUS, Heartbeat, ObservedServer, Result, Task
 from moorage.bus.local import LocalBus
-from moorage.drivers.capabilities import Capabilities
+from moorage.drivers import capabilities, parts
 from moorage.drivers.contract import NO_STATE, RUNNING, SHUT_DOWN, ServerSpec
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from tests.functional.agent.conftest import Placement
 from tests.support.processes import wait_until
 
 SETTINGS = AgentSettings(host="host-1", cell="rack", heartbeat_interval=0.05, inventory_interval=0.05)
-
-EVERYTHING = Capabilities(rebuild=True, migrate=True, live_migrate=True, change_interfaces=True)
 
 
 class Cloud:
@@ -84,7 +82,9 @@ def test_it_says_who_it_is_and_what_it_has_once(cloud: Cloud) -> None:
     assert [node.uuid for node in first.nodes or []] == [node.uuid for node in cloud.driver.nodes()]
     assert second.nodes is None
     told = [node.facts["capabilities"] for node in first.nodes or []]
-    assert told == [msgspec.to_builtins(EVERYTHING)] * 2
+    can = [capabilities.of(parts.of(cloud.driver), node) for node in cloud.driver.nodes()]
+    assert told == msgspec.to_builtins(can)
+    assert told[0]["console_log"] is True
 
 
 def test_its_nodes_are_in_placement(cloud: Cloud, placement: Placement) -> None:
