@@ -1,9 +1,10 @@
-"""The `[compute]` and `[quota]` options; those that the reference has keep its names and meaning."""
+"""The options of Compute; those that the reference has keep its names and meaning."""
 
 from __future__ import annotations
 
 from oslo_config import cfg
 
+from moorage.compute.consoles.options import OPTIONS as CONSOLE_OPTIONS
 from moorage.core.config import Options
 
 _QUOTAS = (
@@ -48,6 +49,26 @@ OPTIONS: Options = {
             "that, but whoever asked is told that it is not there yet.",
         ),
         cfg.IntOpt(
+            "question_timeout",
+            default=20,
+            min=1,
+            help="Seconds that a request waits for what only an agent knows, as the console log of a server.",
+        ),
+        cfg.IntOpt(
+            "reclaim_interval",
+            default=0,
+            min=0,
+            help="Seconds for which a server that its user deletes is kept, shut down, so that it can be "
+            "restored; 0 for none.",
+        ),
+        cfg.IntOpt(
+            "shelved_offload_time",
+            default=0,
+            min=-1,
+            help="Seconds that a shelved server stays on its host, so that it is back sooner; 0 for none, -1 "
+            "for ever.",
+        ),
+        cfg.IntOpt(
             "mirror_interval",
             default=600,
             min=0,
@@ -59,4 +80,5 @@ OPTIONS: Options = {
         cfg.IntOpt(name, default=default, min=-1, help=f"{what} -1 for no limit.")
         for name, default, what in _QUOTAS
     ],
+    **CONSOLE_OPTIONS,
 }

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
+from moorage.core.microversions import Version
 from moorage.http.call import Call
 from moorage.http.policy import Target
 from moorage.http.route import Endpoint, Route
@@ -43,11 +45,17 @@ def is_admin(call: Call) -> bool:
     return call.allows("context_is_admin", own_project(call))
 
 
+def visible_project(call: Call) -> str | None:
+    """The one project whose things the caller may know of; None for all."""
+    return None if is_admin(call) else call.caller.project_id or ""
+
+
 @dataclass(frozen=True)
 class AdminEndpoint(Endpoint[ComputeService]):
     """What is the cloud's: only for administrators, unless the line says otherwise."""
 
     check: str = ADMIN
+    no_query_since: Version | None = Microversion.QUERIES_CHECKED
 
 
 @dataclass(frozen=True)

@@ -147,6 +147,17 @@ class Microversion(VersionTable):
     QUALIFIED_HOSTNAMES = Since((2, 94), "a server's hostname may be a domain name")
     EVACUATED_STAY_STOPPED = Since((2, 95), "an evacuated server stays stopped on its new host")
     PINNED_ZONE_SHOWN = Since((2, 96), "servers show the availability zone that they were asked for")
+    SHARES = Since((2, 97), "`GET /servers/{id}/shares`: file shares of servers")
+    IMAGE_PROPERTIES_SHOWN = Since((2, 98), "servers show the properties of their images")
+    DIRECT_SPICE_CONSOLES = Since((2, 99), "consoles of the type `spice-direct`; tokens show `tls_port`")
+    SCHEDULER_HINTS_SHOWN = Since((2, 100), "servers show the scheduler hints that they were made with")
+    VOLUMES_ATTACHED_LATER = Since((2, 101), "attaching a volume is answered before it is attached")
+    QUERIES_CHECKED = Since(
+        (2, 102),
+        "unknown query parameters are refused everywhere; flavors are listed by name, and lose `rxtx_factor`",
+    )
+    NO_VOLUMES_BOOT = Since((2, 103), "no more `/os-volumes_boot`")
+    ZONE_UNPINNED = Since((2, 104), "`PUT /servers/{id}` frees a server of its zone, or pins it there")
 
 
 _LOWEST, _HIGHEST = text(Microversion.lowest()), text(Microversion.highest())

@@ -52,13 +52,14 @@ _FLAVOR_TEXT: Json = {
     "maxLength": 65535,
     "pattern": r"^[^\x00-\x08\x0b-\x1f\x7f]*$",
 }
+_FLAVOR_2_55: Json = {**_FLAVOR, "description": _FLAVOR_TEXT}
+_FLAVOR_2_102: Json = {name: one for name, one in _FLAVOR_2_55.items() if name != "rxtx_factor"}
 _NEEDED = ("name", "ram", "vcpus", "disk")
 CREATE_FLAVOR = VersionedSchema(
     {
         Microversion.FIRST: wrapped("flavor", closed(_FLAVOR, _NEEDED)),
-        Microversion.FLAVOR_DESCRIPTIONS: wrapped(
-            "flavor", closed({**_FLAVOR, "description": _FLAVOR_TEXT}, _NEEDED)
-        ),
+        Microversion.FLAVOR_DESCRIPTIONS: wrapped("flavor", closed(_FLAVOR_2_55, _NEEDED)),
+        Microversion.QUERIES_CHECKED: wrapped("flavor", closed(_FLAVOR_2_102, _NEEDED)),
     }
 )
 UPDATE_FLAVOR = Schema(wrapped("flavor", closed({"description": _FLAVOR_TEXT}, ("description",))))
@@ -70,8 +71,17 @@ _LIST_FLAVORS: Json = {
     "sort_key": {"enum": list(SORTABLE)},
     "sort_dir": {"enum": ["asc", "desc"]},
 }
+_LIST_FLAVORS_2_102: Json = {
+    **_LIST_FLAVORS,
+    "name": STRING,
+    "sort_key": {"enum": [key for key in SORTABLE if key != "rxtx_factor"]},
+}
 LIST_FLAVORS = VersionedSchema(
-    {Microversion.FIRST: tolerant(_LIST_FLAVORS), Microversion.CONSISTENT_ANSWERS: closed(_LIST_FLAVORS)}
+    {
+        Microversion.FIRST: tolerant(_LIST_FLAVORS),
+        Microversion.CONSISTENT_ANSWERS: closed(_LIST_FLAVORS),
+        Microversion.QUERIES_CHECKED: closed(_LIST_FLAVORS_2_102),
+    }
 )
 
 _SPECS: Json = {
@@ -170,7 +180,9 @@ _METADATA: Json = {
     "additionalProperties": False,
 }
 _MEMBER = closed({"host": HOST}, ("host",))
-LIST_AGGREGATES = Schema(tolerant({}))
+LIST_AGGREGATES = VersionedSchema(
+    {Microversion.FIRST: tolerant({}), Microversion.QUERIES_CHECKED: closed({})}
+)
 CREATE_AGGREGATE = Schema(wrapped("aggregate", closed({"name": NAME, "availability_zone": _ZONE}, ("name",))))
 UPDATE_AGGREGATE = Schema(
     wrapped("aggregate", closed({"name": _SPACED_NAME, "availability_zone": _ZONE}, minProperties=1))

@@ -9,6 +9,8 @@ from functools import cached_property
 
 from oslo_config import cfg
 
+from moorage.bus.asking import NobodyToAsk
+from moorage.bus.contract import AskingSide
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.aggregates.mirror import Mirror
 from moorage.compute.aggregates.zones import Zones
@@ -39,6 +41,14 @@ class ComputeSettings:
     quotas: Mapping[str, int]
     """The configured limits, by resource."""
     attach_timeout: int = 60
+    reclaim_interval: int = 0
+    """Seconds for which deleted servers are kept."""
+    question_timeout: float = 20.0
+    """Seconds that a request waits for the answer of an agent."""
+
+    console_url: str = ""
+    """Where users reach the proxy to consoles."""
+    console_token_ttl: int = 600
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> ComputeSettings:
@@ -50,6 +60,10 @@ class ComputeSettings:
             internal_zone=options.internal_service_availability_zone,
             quotas=dict(conf.quota.items()),
             attach_timeout=options.attach_timeout,
+            reclaim_interval=options.reclaim_interval,
+            question_timeout=options.question_timeout,
+            console_url=conf.consoles.base_url,
+            console_token_ttl=conf.consoles.token_ttl,
         )
 
 
@@ -62,6 +76,7 @@ class ComputeService:
     placement: PlacementClient
     wake: Callable[[], None] = lambda: None
     """Tells the conductor in this process, if there is one, that there is work."""
+    agents: AskingSide = field(default_factory=NobodyToAsk)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
     """What conductors decide by; plans are made by the same."""
 

@@ -78,6 +78,12 @@ OPTIONS: Options = {
             help="Keep servers that don't ask for them out of aggregates with trait:NAME=required.",
         ),
         cfg.BoolOpt(
+            "image_metadata_prefilter",
+            default=False,
+            help="Let servers go only to hosts that say they have the devices which the image names: "
+            "`hw_disk_bus`, `hw_cdrom_bus`, `hw_video_model`, `hw_vif_model`, `hw_firmware_type`.",
+        ),
+        cfg.BoolOpt(
             "enable_image_aggregate_filtering",
             default=True,
             help="Keep servers out of aggregates whose metadata wants other image properties than theirs.",

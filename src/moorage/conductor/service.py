@@ -29,6 +29,7 @@ from moorage.conductor.ports.refreshing import Refreshing
 from moorage.db.database import Database
 from moorage.deciding.decider import Decider
 from moorage.deciding.hosts import Hosts
+from moorage.images.contract import Images
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler import options as scheduler_options
@@ -52,6 +53,7 @@ class ConductorSettings:
     mirror_interval: int = 0
     plugging: PluggingTimeout = field(default_factory=PluggingTimeout)
     refresh_interval: int = 0
+    shelved_offload_time: int = 0
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> ConductorSettings:
@@ -71,6 +73,7 @@ class ConductorSettings:
             mirror_interval=conf.compute.mirror_interval,
             plugging=PluggingTimeout(conf.network.plug_timeout, conf.network.plug_is_fatal),
             refresh_interval=conf.network.refresh_interval,
+            shelved_offload_time=conf.compute.shelved_offload_time,
         )
 
 
@@ -82,6 +85,7 @@ class ConductorService:
         bus: ConductorSide,
         network: Network,
         placement: PlacementClient,
+        images: Images,
         notifications: Notifications | None = None,
     ) -> None:
         self._bus = bus
@@ -95,6 +99,7 @@ class ConductorService:
             database,
             placement,
             network,
+            images,
             Agents(bus, settings.ask_again_seconds),
             hosts,
             Placer(decider, hosts, placement),
@@ -106,6 +111,7 @@ class ConductorService:
             max_attempts=settings.max_attempts,
             pending_timeout=settings.pending_timeout,
             confirm_window=settings.resize_confirm_window,
+            shelved_offload_time=settings.shelved_offload_time,
         )
         self.runner = Runner(
             database,

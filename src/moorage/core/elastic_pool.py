@@ -14,9 +14,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 
 LOG = logging.getLogger(__name__)
 
+T = TypeVar("T")
 Job = Callable[[], object]
 LINGER = 10.0
 """Seconds that a thread without work waits for more."""
@@ -47,6 +50,19 @@ class ElasticPool:
     def submit(self, job: Job) -> None:
         with self._lock:
             self._enqueue(job)
+
+    def call(self, work: Callable[[], T]) -> Future[T]:
+        """As `submit`, for work whose outcome somebody waits for."""
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(work())
+            except Exception as error:
+                future.set_exception(error)
+
+        self.submit(run)
+        return future
 
     def submit_later(self, seconds: float, job: Job) -> None:
         with self._lock:

@@ -1,4 +1,7 @@
-"""The schema's version: alembic, driven from code so that no ini file is needed."""
+"""The schema's version: alembic, driven from code so that no ini file is needed.
+
+Each process asks for the version when it starts, and few have anything to migrate: only those import alembic.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
 from moorage.db.engine import IMMEDIATE
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_VERSION = sa.table("alembic_version", sa.column("version_num"))
 
 
 def sync(engine: Engine) -> None:
     """Bring the database to the newest schema; nothing happens if it is there already, or if it fails."""
     if version(engine) == newest():
         return
+    from alembic import command
+
     writing = engine.execution_options(**{IMMEDIATE: True})
     with writing.connect() as connection, _foreign_keys_deferred(connection), connection.begin():
         if engine.dialect.name == "postgresql":  # a large table takes its time
@@ -61,18 +67,21 @@ def _check_foreign_keys(connection: Connection) -> None:
 def version(engine: Engine) -> str | None:
     """The schema that the database has; None for an empty one."""
     with engine.connect() as connection:
-        return MigrationContext.configure(connection).get_current_revision()
+        if not sa.inspect(connection).has_table(_VERSION.name):
+            return None
+        found: str | None = connection.execute(sa.select(_VERSION.c.version_num)).scalar_one_or_none()
+        return found
 
 
 @cache
 def newest() -> str:
-    """The schema that this code needs."""
-    head = ScriptDirectory.from_config(_config()).get_current_head()
-    assert head is not None
-    return head
+    """The schema that this code needs: the files are named by their versions, in order."""
+    return max(path.name.partition("_")[0] for path in _MIGRATIONS.glob("versions/[0-9]*_*.py"))
 
 
 def _config() -> Config:
+    from alembic.config import Config
+
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS))
     return config

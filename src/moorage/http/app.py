@@ -90,6 +90,9 @@ class Application(Generic[S]):
             call.require_json()
         if endpoint.gives_json and not call.request.client_accepts(JSON):
             raise HttpError(406, f"Only {JSON} is provided")
+        strict = endpoint.no_query_since
+        if strict is not None and call.version >= strict and endpoint.query is None:
+            _require_no_query(call)
         if endpoint.policy is not None:
             call.expect(endpoint.policy)
             if endpoint.target is not None:
@@ -99,6 +102,9 @@ class Application(Generic[S]):
         response.status = reply.status
         if reply.body is not None:
             response.data = reply.encoded()
+            response.content_type = reply.content_type
+        elif reply.stream is not None:
+            response.set_stream(reply.stream, reply.length)
             response.content_type = reply.content_type
         since = self._caching_since
         if reply.last_modified is not None and since is not None and version >= since:
@@ -194,6 +200,12 @@ def is_overdue(error: Exception) -> bool:
         getattr(orig, "sqlstate", None) == "57014"
         or getattr(orig, "sqlite_errorname", None) == "SQLITE_INTERRUPT"
     )
+
+
+def _require_no_query(call: Call) -> None:
+    if call.request.method == "GET" and call.query.pairs:
+        named = ", ".join(repr(name) for name in call.query.last)
+        raise HttpError(400, f"Additional properties are not allowed ({named} unexpected)")
 
 
 def _not_allowed(allowed: str) -> Callable[..., None]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import bcrypt
-from keystonemiddleware import auth_token, opts
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
@@ -43,6 +42,8 @@ def middleware(
     if strategy == "basic":
         users = read_password_file(Path(conf.auth.basic_auth_file))
         return lambda inner: _Public(BasicAuth(inner, users, style), inner, public_paths)
+    from keystonemiddleware import auth_token, opts  # a fifth of a second, which only Keystone's users pay
+
     for group, options in opts.list_auth_token_opts():
         conf.register_opts(options, group=group)
     conf.set_default("http_connect_timeout", _KEYSTONE_SECONDS, group="keystone_authtoken")

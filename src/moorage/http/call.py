@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -128,6 +129,23 @@ class Call:
         if length is not None and length > most:
             raise BodyTooLarge(most)
         return data
+
+    def stream(self) -> tuple[Callable[[int], bytes], int | None]:
+        """For a body of any length: what reads up to so many bytes of it, and its length if it is known."""
+        length = left = self.request.content_length
+        if length is None and not self.request.env.get("wsgi.input_terminated"):
+            raise HttpError(411, "The length of the body is needed.")
+
+        def read(most: int) -> bytes:
+            nonlocal left
+            try:
+                data: bytes = self.request.stream.read(most if left is None else min(most, left))
+            except OSError as error:
+                raise HttpError(400, "The body broke off.") from error
+            left = None if left is None else left - len(data)
+            return data
+
+        return read, length
 
     def json(self) -> Any:
         """The body, decoded and checked against the route's schema at this version."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -20,6 +21,10 @@ class Reply:
     """Sent, with `cache-control: no-cache`, where the microversion has it."""
     headers: dict[str, str] = field(default_factory=dict)
     content_type: str = "application/json"
+    stream: Iterable[bytes] | None = None
+    """Sent instead of a body, as it comes."""
+    length: int = 0
+    """Of the stream."""
 
     def encoded(self) -> bytes:
         return self.body if isinstance(self.body, bytes) else _ENCODER.encode(self.body)

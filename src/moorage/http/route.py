@@ -41,6 +41,8 @@ class Endpoint(Generic[S]):
     """What the body must look like; a route that has one takes JSON and nothing else."""
     query: AnySchema | None = None
     """What the query string may have."""
+    no_query_since: Version | None = None
+    """The first version at which GET takes no parameters, where `query` names none."""
     takes_json: bool = False
     """For a body that its handler checks by itself."""
     gives_json: bool = False

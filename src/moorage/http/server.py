@@ -2,32 +2,33 @@
 
 Waitress reads requests and writes answers in a loop of its own, and hands a request to a thread when all of
 it is there. So clients that are slow, or do nothing at all, cost a connection and no thread; and connections
-that keep us waiting too long are closed.
+that keep us waiting too long are closed. Bodies that are too long to keep are the exception: they are worked
+on as they arrive, like answers that are too long, by threads that do nothing else.
 """
 
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from typing import Any
 
 from waitress import wasyncore
-from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 
 from moorage.http.auth import Wsgi
+from moorage.http.channel import ClientChannel
 
 MOST_CONNECTIONS = 500
 """One more, and the one that has kept us waiting longest is closed."""
 IDLE_SECONDS = 120
 """After which a connection that is not used is closed."""
-REQUEST_SECONDS = 60.0
-"""That a request may take to arrive, from its first byte to its last one."""
-ANSWER_SECONDS = 120.0
-"""That a client may take to read an answer."""
 _LOOK_SECONDS = 1
+_RECEIVED_AT_ONCE = 64 * 1024
+_STREAMS = 8
+"""Bodies and answers of any length that are worked on at the same time; others wait."""
 _LAST_ANSWERS_SECONDS = 2.0
 _SPARE_BODY = 1024 * 1024
 """A body that is a little too large is read, and refused in the API's words; a larger one is not read."""
@@ -38,11 +39,22 @@ _ASIDE = frozenset({"/healthz", "/metrics"})
 class HttpServer:
     """Listens from the beginning; raises OSError if it can't."""
 
-    def __init__(self, listen: str, port: int, application: Wsgi, *, threads: int, longest_body: int) -> None:
+    def __init__(
+        self,
+        listen: str,
+        port: int,
+        application: Wsgi,
+        *,
+        threads: int,
+        longest_body: int,
+        streamed: re.Pattern[str] | None = None,
+    ) -> None:
+        """`streamed` says of which requests ("METHOD path") body or answer are of any length."""
         host = f"[{listen}]" if ":" in listen else listen
         self._map: dict[int, Any] = {}
         self._server = _Server(
             application,
+            streamed=streamed,
             map=self._map,
             listen=f"{host}:{port}",
             threads=threads,
@@ -51,6 +63,7 @@ class HttpServer:
             channel_timeout=IDLE_SECONDS,
             max_request_body_size=longest_body + _SPARE_BODY,
             asyncore_use_poll=True,
+            recv_bytes=_RECEIVED_AT_ONCE,
             clear_untrusted_proxy_headers=False,
             log_socket_errors=False,
             ident=None,
@@ -79,39 +92,25 @@ class HttpServer:
         wasyncore.close_all(self._map, ignore_all=True)
 
 
-class _Channel(HTTPChannel):  # type: ignore[misc]
-    """One connection."""
-
-    begun_at: float | None = None
-    """When the first part came of a request that has not arrived as a whole."""
-    answering_since: float | None = None
-
-    def received(self, data: bytes) -> bool:
-        taken: bool = super().received(data)
-        self.begun_at = None if self.request is None else self.begun_at or time.monotonic()
-        return taken
-
-    def keeps_us_waiting(self, now: float) -> bool:
-        if self.total_outbufs_len and not self.requests:
-            self.answering_since = self.answering_since or now
-        else:
-            self.answering_since = None
-        return (self.begun_at is not None and now - self.begun_at > REQUEST_SECONDS) or (
-            self.answering_since is not None and now - self.answering_since > ANSWER_SECONDS
-        )
-
-
 class _Server(TcpWSGIServer):  # type: ignore[misc]
-    channel_class = _Channel
+    channel_class = ClientChannel
 
-    def __init__(self, *args: Any, **options: Any) -> None:
+    def __init__(self, *args: Any, streamed: re.Pattern[str] | None, **options: Any) -> None:
+        self.streamed = streamed
         self._aside = ThreadedTaskDispatcher()
         self._aside.set_thread_count(2)
+        self._streams = ThreadedTaskDispatcher()
+        self._streams.set_thread_count(0 if streamed is None else _STREAMS)
         super().__init__(*args, **options)
 
-    def add_task(self, task: _Channel) -> None:
-        aside = task.requests[0].path in _ASIDE
-        (self._aside if aside else self.task_dispatcher).add_task(task)
+    def add_task(self, task: ClientChannel) -> None:
+        request = task.requests[0]
+        if request.path in _ASIDE:
+            self._aside.add_task(task)
+        elif self.streamed is not None and self.streamed.fullmatch(f"{request.command} {request.path}"):
+            self._streams.add_task(task)
+        else:
+            self.task_dispatcher.add_task(task)
 
     def handle_accept(self) -> None:
         super().handle_accept()
@@ -131,6 +130,7 @@ class _Server(TcpWSGIServer):  # type: ignore[misc]
     def finish(self, seconds: float) -> None:
         self.task_dispatcher.shutdown(timeout=seconds)
         self._aside.set_thread_count(0)
+        self._streams.set_thread_count(0)
 
     @property
     def has_answers(self) -> bool:

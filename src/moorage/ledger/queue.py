@@ -76,6 +76,20 @@ def nudge(connection: Connection, server_id: int) -> None:
     )
 
 
+def revise(connection: Connection, server_id: int, kinds: Sequence[str], more: Mapping[str, Any]) -> None:
+    """Tell operations of these kinds more that nobody has begun with, and have them begun now."""
+    query = sa.select(operations.c.id, operations.c.data).where(
+        operations.c.server_id == server_id,
+        operations.c.kind.in_(kinds),
+        operations.c.step == FIRST_STEP,
+        operations.c.finished_at.is_(None),
+        operations.c.leased_until.is_(None),
+    )
+    for operation_id, data in connection.execute(query.with_for_update()).all():
+        changed = sa.update(operations).where(operations.c.id == operation_id)
+        connection.execute(changed.values(data={**data, **more}, due_at=utcnow()))
+
+
 def nudge_at(connection: Connection, server_uuids: Sequence[str], step: str) -> None:
     """Likewise for several servers, but only where it is this step that waits."""
     named = sa.select(servers.c.id).where(among(connection, servers.c.uuid, server_uuids))

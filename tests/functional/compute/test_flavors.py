@@ -130,7 +130,17 @@ def test_filters_sorting_and_pages(admin: User) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=-1", "limit=x", "marker=no-such", "minRam=big", "minDisk=x", "is_public=x", "sort_key=colour"],
+    [
+        "limit=-1",
+        "limit=x",
+        "marker=no-such",
+        "minRam=big",
+        "minDisk=x",
+        "is_public=x",
+        "is_public=",
+        "minRam=",
+        "sort_key=colour",
+    ],
 )
 def test_bad_queries_are_refused(admin: User, query: str) -> None:
     assert admin.at("2.1").get(f"/flavors?{query}").fault[0] == "badRequest"

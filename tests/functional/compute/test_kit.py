@@ -13,7 +13,7 @@ def test_root_lists_versions_without_login(cloud: Cloud) -> None:
     old, new = found.json["versions"]
     assert (old["id"], old["status"], old["version"]) == ("v2.0", "DEPRECATED", "")
     assert (new["id"], new["status"]) == ("v2.1", "CURRENT")
-    assert (new["min_version"], new["version"]) == ("2.1", "2.96")
+    assert (new["min_version"], new["version"]) == ("2.1", "2.104")
     assert new["links"][0]["href"].endswith("/v2.1/")
 
 
@@ -21,7 +21,7 @@ def test_root_lists_versions_without_login(cloud: Cloud) -> None:
 def test_version_document(cloud: Cloud, path: str) -> None:
     version = cloud.client.simulate_get(path).json["version"]
     assert version["id"] == "v2.1"
-    assert version["version"] == "2.96"
+    assert version["version"] == "2.104"
     assert version["media-types"][0]["base"] == "application/json"
 
 
@@ -77,8 +77,8 @@ def test_standard_header_wins_over_legacy(admin: User) -> None:
 
 def test_default_latest_and_wrong_versions(admin: User) -> None:
     assert admin.at(None).get("/flavors").headers["openstack-api-version"] == "compute 2.1"
-    assert admin.at("latest").get("/flavors").headers["openstack-api-version"] == "compute 2.96"
-    assert admin.at("2.97").get("/flavors").status == 406
+    assert admin.at("latest").get("/flavors").headers["openstack-api-version"] == "compute 2.104"
+    assert admin.at("2.105").get("/flavors").status == 406
     assert admin.at("two").get("/flavors").fault[0] == "badRequest"
 
 
@@ -135,4 +135,4 @@ def test_removed_apis_are_gone(admin: User, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/images", "/os-volumes", "/os-floating-ips", "/os-security-groups"])
 def test_proxies_of_other_services_are_not_here(admin: User, path: str) -> None:
-    assert admin.at("2.96").get(path).fault[0] == "itemNotFound"
+    assert admin.at("2.104").get(path).fault[0] == "itemNotFound"

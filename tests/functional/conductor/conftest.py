@@ -42,7 +42,8 @@ class Yard:
         engine_ = engine.connect(url)
         migrate.sync(engine_)
         engine_.dispose()
-        self.conf = settings.read(None, {**BASICS, "database.connection": url, **options})
+        places = {"database.connection": url, "images.directory": str(directory.parent / "images")}
+        self.conf = settings.read(None, {**BASICS, **places, **options})
         self.placement = PlacementService.from_conf(self.conf)
         self.placement.start()
         self.asked = Recorder(client or LocalPlacement(self.placement))

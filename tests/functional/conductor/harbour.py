@@ -11,7 +11,8 @@ import sqlalchemy as sa
 
 from moorage.core import uuids
 from moorage.core.clock import utcnow
-from moorage.db.tables.compute import images, nodes, services
+from moorage.db.tables.compute import nodes, services
+from moorage.db.tables.images import images
 from moorage.drivers.fake.servers import FakeServer
 from moorage.placement.client.contract import ConsumerClaim, ReportedProvider
 from tests.support.processes import wait_until

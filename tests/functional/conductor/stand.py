@@ -21,6 +21,7 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses, operations, servers, services, traces
 from moorage.db.tables.placement import consumers
+from moorage.images.catalogue import Catalogue
 from moorage.ledger import queue
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.placement.client.contract import ConsumerClaim, PlacementRefusedError, ReportedProvider
@@ -66,11 +67,12 @@ class Stand:
             bus.conductor_side(),
             stall.watch(PoolNetwork(self.database, PoolSettings.from_conf(conf))),
             stall.watch(self.placement),
+            Catalogue(self.database),
         )
         self.runner = conductor.runner
         self.work = self.runner.run_once
         self.nodes = [self._add_node(number) for number in range(2)]
-        self._inbox = Inbox(
+        self.inbox = Inbox(
             self.database, KnownAggregates(self.database), lambda: None, lambda _host, _tasks: None
         )
         self._show_host()
@@ -144,7 +146,7 @@ class Stand:
 
     def _show_host(self) -> None:
         facts = [NodeFacts(uuid, f"node-{uuid}", "fake") for uuid in self.nodes]
-        self._inbox.on_heartbeat(Heartbeat(HOST, 1, nodes=facts))
+        self.inbox.on_heartbeat(Heartbeat(HOST, 1, nodes=facts))
 
     def _add_node(self, number: int) -> str:
         uuid = uuids.generate()

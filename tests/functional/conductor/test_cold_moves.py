@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
+from moorage.drivers.contract import DriverError, Parcel
+from moorage.drivers.fake.driver import FakeDriver
 from tests.functional.conductor.conftest import Make
 
 
@@ -240,3 +245,28 @@ def test_members_of_a_group_stay_apart_when_one_moves(harbour: Make) -> None:
     place.settled(first, "ACTIVE")
     third = place.running(hints=hint)
     assert len({place.host_of(uuid) for uuid in (first, second, third)}) == 3
+
+
+def test_a_server_that_can_t_have_a_flavor_is_not_shut_down_for_it(
+    harbour: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handed_over: list[str] = []
+
+    def refuse(driver: FakeDriver, server_uuid: str, node_uuid: str, flavor: Mapping[str, Any]) -> None:
+        raise DriverError(f"no disk is ever made {flavor['disk']} GiB")
+
+    def hand_over(driver: FakeDriver, server_uuid: str, node_uuid: str) -> Parcel:
+        handed_over.append(server_uuid)
+        return {}
+
+    monkeypatch.setattr(FakeDriver, "check_resize", refuse, raising=False)
+    monkeypatch.setattr(FakeDriver, "hand_over", hand_over)
+    place = harbour()
+    uuid = place.running()
+    source = place.host_of(uuid)
+    place.act(uuid, {"resize": {"flavorRef": "3"}})
+    server = place.settled(uuid, "ACTIVE")
+    assert handed_over == []
+    assert place.only_on(uuid, source).power == 1
+    assert server["flavor"]["original_name"] == "m1.tiny"
+    assert place.migrations(uuid)[0]["status"] == "error"

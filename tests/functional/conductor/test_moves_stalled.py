@@ -78,6 +78,27 @@ def test_who_wakes_up_late_changes_nothing(
             return
 
 
+def test_who_drops_a_claim_late_drops_no_newer_one(quay: Quay) -> None:
+    """The server is offloaded and unshelved by others meanwhile."""
+    uuid = quay.running()
+
+    def come_back() -> None:
+        quay.end_the_move()
+        quay.act(uuid, {"unshelve": None})
+        quay.end_the_move()
+
+    for number in count(1):
+        assert number < _MOST_CALLS
+        quay.stall.come(number, come_back, _LATE)
+        quay.act(uuid, {"shelve": None})
+        quay.await_late()
+        if not quay.stall.came:
+            assert number > 3
+            return
+        quay.settled(uuid, "ACTIVE")
+        quay.only_on(uuid, quay.host_of(uuid))
+
+
 def test_a_server_that_is_deleted_meanwhile_leaves_nothing(quay: Quay) -> None:
     for number in count(1):
         assert number < _MOST_CALLS

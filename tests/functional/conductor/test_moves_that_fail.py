@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.conductor.operations import moving
+from moorage.conductor.operations.moves import moving
 from moorage.network.contract import Binding, NetworkError, PortRecord
 from moorage.network.pool import PoolNetwork
 from tests.functional.conductor.conftest import Make

@@ -189,6 +189,17 @@ def test_what_was_seen_before_the_last_task_of_a_move_is_no_news(control: Contro
     assert control.shown(uuid) == ("stopped", SHUT_DOWN)
 
 
+def test_an_operation_that_ended_before_it_told_anybody_blinds_nobody(control: Control) -> None:
+    uuid = control.server()
+    with control.database.write() as connection:
+        server_id = connection.execute(sa.select(servers.c.id).where(servers.c.uuid == uuid)).scalar_one()
+        discard = queue.enqueue(connection, server_id, "discard_image", {})
+        ended = sa.update(operations).where(operations.c.id == discard)
+        connection.execute(ended.values(finished_at=utcnow(), outcome="done"))
+    control.see({uuid: SHUT_DOWN})
+    assert control.shown(uuid) == ("stopped", SHUT_DOWN)
+
+
 def test_a_move_that_told_this_host_nothing_blinds_nobody(control: Control) -> None:
     uuid = control.server()
     control.move(uuid, {"host-2": 9})

@@ -1,4 +1,4 @@
-"""Operations that a release without types left at some step: a conductor of this one ends them.
+"""Operations that an earlier release left at some step: a conductor of this one ends them.
 
 `tests/unit/conductor` reads the samples. Here an operation of the same kind is brought to the same step, its
 conductor dies, the sample takes the place of what it wrote, and another conductor goes on. An agent's answer
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.conductor.operations import live_migrate
+from moorage.conductor.operations.moves import live_migrate
 from moorage.network.pool import network_of
 from tests.functional.conductor.conftest import Yard
 from tests.functional.conductor.older.resuming import SELDOM, resume

@@ -11,6 +11,7 @@ import pytest
 from moorage.drivers.contract import RUNNING, SHUT_DOWN
 from moorage.drivers.fake import plugin
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
+from moorage.drivers.image_store import ImageStore
 from tests.functional.conductor.conftest import Yard
 from tests.support.processes import wait_until
 
@@ -24,8 +25,8 @@ def machines(monkeypatch: pytest.MonkeyPatch) -> list[FakeDriver]:
     made: list[FakeDriver] = []
 
     class Reachable(FakeDriver):
-        def __init__(self, host: str, settings: FakeSettings, directory: Path) -> None:
-            super().__init__(host, settings, directory)
+        def __init__(self, host: str, settings: FakeSettings, directory: Path, images: ImageStore) -> None:
+            super().__init__(host, settings, directory, images)
             made.append(self)
 
     monkeypatch.setattr(plugin, "FakeDriver", Reachable)

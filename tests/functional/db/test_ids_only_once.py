@@ -19,7 +19,7 @@ from moorage.db.tables import compute, moves, placement
 from moorage.db.tables.metadata import METADATA
 
 BEFORE = "0007"
-LATER = {"placement_backlog"}
+LATER = {"placement_backlog", "console_tokens"}
 TABLES = [name for name in METADATA.tables if name not in LATER]
 """Those that there were before."""
 PROVIDERS = ("id", "uuid", "name", "generation", "parent_id", "root_id", "updated_at")

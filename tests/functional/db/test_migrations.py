@@ -9,13 +9,25 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from moorage.db import engine, migrate
-from moorage.db.tables import aggregates, backlog, compute, moves, network, placement, revisions
+from moorage.db.tables import (
+    aggregates,
+    backlog,
+    compute,
+    consoles,
+    images,
+    moves,
+    network,
+    placement,
+    revisions,
+)
 from moorage.db.tables.metadata import METADATA
 
-AREAS = (aggregates, backlog, compute, moves, network, placement, revisions)
+AREAS = (aggregates, backlog, compute, consoles, images, moves, network, placement, revisions)
 NUMBERED = [table for table in METADATA.tables.values() if [*table.primary_key.columns.keys()] == ["id"]]
 
 
@@ -32,6 +44,15 @@ def test_migrated_database_has_the_tables_of_the_code(empty_database_url: str) -
 def _is_feed_column(difference: Any) -> bool:
     """`changes.xid` exists on PostgreSQL only, so the tables of the code don't have it."""
     return "xid" in str(difference)
+
+
+def test_the_files_are_named_by_their_versions_in_order() -> None:
+    config = Config()
+    config.set_main_option("script_location", "moorage.db:migrations")
+    scripts = ScriptDirectory.from_config(config)
+    in_order = [script.revision for script in scripts.walk_revisions()][::-1]
+    assert in_order == sorted(in_order)
+    assert migrate.newest() == in_order[-1]
 
 
 def test_no_table_of_the_code_gives_an_id_twice() -> None:

@@ -13,7 +13,7 @@ from moorage.placement import microversions as placement
 
 TOP = Path(__file__).parents[3]
 TABLES = [
-    pytest.param(compute.Microversion, (2, 1), (2, 96), id="compute"),
+    pytest.param(compute.Microversion, (2, 1), (2, 104), id="compute"),
     pytest.param(placement.Microversion, (1, 0), (1, 39), id="placement"),
 ]
 SOURCES = [

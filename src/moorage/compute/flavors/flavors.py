@@ -13,6 +13,7 @@ from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.core import uuids
 from moorage.db import revisions
 from moorage.db.order import by_character
+from moorage.db.pattern import Pattern, fits
 from moorage.db.tables.compute import flavor_projects, flavors
 
 SUBJECT = "flavors"
@@ -92,6 +93,7 @@ class FlavorQuery:
     """None for both kinds."""
     min_ram: int = 0
     min_disk: int = 0
+    name: Pattern | None = None
     sort_key: str = "flavorid"
     descending: bool = False
     marker: str | None = None
@@ -117,6 +119,8 @@ def listed(connection: Connection, wanted: FlavorQuery) -> list[Flavor]:
         query = query.where(usable | _usable_by(wanted.project_id) if wanted.project_id else usable)
     elif wanted.is_public is not None:
         query = query.where(~flavors.c.is_public)
+    if wanted.name is not None:
+        query = query.where(fits(connection, flavors.c.name, wanted.name))
     column = by_character(SORTABLE[wanted.sort_key])
     order = (column.desc(), flavors.c.id.desc()) if wanted.descending else (column.asc(), flavors.c.id.asc())
     found = [Flavor(*row) for row in connection.execute(query.order_by(*order))]

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import sqlalchemy as sa
+from sqlalchemy.engine import Connection
 
 from moorage.db.tables.compute import nodes
 from moorage.drivers.capabilities import CAPABILITIES, Capabilities
@@ -18,6 +19,13 @@ _OLD_BARE_METAL, _OLD_POOL = "ironic", "ironic-pool"
 def read(hypervisor_type: str, facts: Mapping[str, Any]) -> Capabilities:
     said = facts.get(CAPABILITIES)
     return _of_old_agent(hypervisor_type) if said is None else msgspec.convert(said, Capabilities)
+
+
+def of_node(connection: Connection, node_uuid: str) -> Capabilities:
+    """Nothing can be asked of a node that is not there."""
+    query = sa.select(nodes.c.hypervisor_type, nodes.c.facts).where(nodes.c.uuid == node_uuid)
+    found = connection.execute(query).one_or_none()
+    return Capabilities() if found is None else read(*found)
 
 
 def is_pool() -> sa.ColumnElement[bool]:

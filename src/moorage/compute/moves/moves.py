@@ -103,7 +103,7 @@ def migrate(ask: ActionContext, host: str | None) -> None:
 def require_live(ask: ActionContext, host: str | None) -> None:
     """Refuse a live migration that makes no sense."""
     server = ask.server
-    require_state(server, "os-migrateLive", (VmState.ACTIVE,))
+    require_state(server, "os-migrateLive", (VmState.ACTIVE, VmState.PAUSED))
     if host is not None:
         _require_agent(ask, host)
         if host == server.host:
@@ -115,7 +115,7 @@ def live_migrate(ask: ActionContext, host: str | None) -> None:
     server = ask.server
     require_live(ask, host)
     begun = _begin(ask, MigrationType.LIVE, MigrationStatus.QUEUED, dest_host=host)
-    move = Move.from_migration(begun, zone=server.availability_zone, target=host)
+    move = Move.from_migration(begun, zone=server.availability_zone, target=host, runs=True)
     _start(ask, "live-migration", "live_migrate", TaskState.MIGRATING, move)
 
 

@@ -30,7 +30,7 @@ ADD_ADDRESS = "add_address"
 REMOVE_ADDRESS = "remove_address"
 """Kinds of operations; nobody is told of them as actions."""
 _KINDS = (ATTACH, DETACH, ADD_ADDRESS, REMOVE_ADDRESS)
-_STATES = (VmState.ACTIVE, VmState.STOPPED)
+_STATES = (VmState.ACTIVE, VmState.PAUSED, VmState.STOPPED)
 _TASKS = (None, TaskState.ATTACHING_INTERFACE, TaskState.DETACHING_INTERFACE)
 
 

@@ -15,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import QuotaExceeded
 from moorage.compute.quotas.quotas import UNLIMITED, Limits
+from moorage.compute.servers.states import VmState
 from moorage.db.tables.compute import quota_usage, servers
 from moorage.db.upsert import insert_if_absent
 
@@ -109,11 +110,14 @@ _ADD = (
 
 
 def used_by(connection: Connection, project_id: str, user_id: str) -> dict[str, int]:
-    """Counted from the servers of one user."""
+    """Counted from the servers of one user, without those that are deleted softly."""
     vcpus = sa.func.sum(servers.c.flavor["vcpus"].as_integer())
     ram = sa.func.sum(servers.c.flavor["ram"].as_integer())
     query = sa.select(sa.func.count(), sa.func.coalesce(vcpus, 0), sa.func.coalesce(ram, 0)).where(
-        servers.c.project_id == project_id, servers.c.user_id == user_id, servers.c.deleted_at.is_(None)
+        servers.c.project_id == project_id,
+        servers.c.user_id == user_id,
+        servers.c.deleted_at.is_(None),
+        servers.c.vm_state != VmState.SOFT_DELETED.value,
     )
     return dict(zip(COUNTED, connection.execute(query).one(), strict=True))
 

@@ -5,11 +5,14 @@ Each request checks the state, changes it and writes the operation, all in the c
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import msgspec
 from sqlalchemy.engine import Connection
 
+from moorage.compute.errors import ConflictError
+from moorage.compute.imaging import discarding
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration
 from moorage.compute.moves.move import Move, MoveEnd
@@ -22,8 +25,17 @@ from moorage.ledger import queue
 
 OWNER = "owner"
 ADMIN = "admin"
-_REBOOTABLE = (VmState.ACTIVE, VmState.STOPPED, VmState.ERROR)
-_INTERRUPTIBLE = (None, TaskState.REBOOTING, TaskState.REBOOTING_HARD)
+_REBOOTABLE = (VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED, VmState.ERROR)
+_INTERRUPTIBLE = (
+    None,
+    TaskState.REBOOTING,
+    TaskState.REBOOTING_HARD,
+    TaskState.PAUSING,
+    TaskState.UNPAUSING,
+    TaskState.SUSPENDING,
+    TaskState.RESUMING,
+)
+"""What a hard reboot cuts short."""
 
 
 def require_unlocked(server: Server, *, as_admin: bool) -> None:
@@ -54,43 +66,84 @@ def delete(connection: Connection, server: Server, origin: Origin) -> None:
     if server.task_state == TaskState.DELETING:
         return
     action_id = actions.start(connection, server.id, "delete", origin)
-    queue.cancel(connection, server.id)
+    cut_short(connection, server)
     servers.set_state(connection, server.id, task_state=TaskState.DELETING, progress=0)
+    discarding.discard_shelved(connection, server)
     queue.enqueue(connection, server.id, "delete", {}, action_id)
+
+
+def cut_short(connection: Connection, server: Server) -> None:
+    """Whatever is going on with the server ends here; an image that was being made of it goes."""
+    unfinished = discarding.unfinished(connection, server)
+    queue.cancel(connection, server.id)
+    for image_id in unfinished:
+        discarding.discard(connection, server, image_id)
 
 
 def start(connection: Connection, server: Server, origin: Origin) -> None:
     require_state(server, "start", (VmState.STOPPED,))
-    _power(connection, server, origin, "start", TaskState.POWERING_ON)
+    ask_host(connection, server, origin, "start", TaskState.POWERING_ON)
 
 
 def stop(connection: Connection, server: Server, origin: Origin) -> None:
     require_state(server, "stop", (VmState.ACTIVE, VmState.ERROR))
-    _power(connection, server, origin, "stop", TaskState.POWERING_OFF)
+    ask_host(connection, server, origin, "stop", TaskState.POWERING_OFF)
+
+
+def pause(connection: Connection, server: Server, origin: Origin) -> None:
+    require_state(server, "pause", (VmState.ACTIVE,))
+    ask_host(connection, server, origin, "pause", TaskState.PAUSING)
+
+
+def unpause(connection: Connection, server: Server, origin: Origin) -> None:
+    require_state(server, "unpause", (VmState.PAUSED,))
+    ask_host(connection, server, origin, "unpause", TaskState.UNPAUSING)
+
+
+def suspend(connection: Connection, server: Server, origin: Origin) -> None:
+    require_state(server, "suspend", (VmState.ACTIVE,))
+    ask_host(connection, server, origin, "suspend", TaskState.SUSPENDING)
+
+
+def resume(connection: Connection, server: Server, origin: Origin) -> None:
+    require_state(server, "resume", (VmState.SUSPENDED,))
+    ask_host(connection, server, origin, "resume", TaskState.RESUMING)
 
 
 def reboot(connection: Connection, server: Server, origin: Origin, *, hard: bool) -> None:
-    """A hard reboot may cut a soft one short, and wakes servers that don't run."""
+    """A hard reboot may cut other work short, and wakes servers that don't run."""
     if hard:
         require_state(server, "reboot", _REBOOTABLE, _INTERRUPTIBLE)
         queue.cancel(connection, server.id)
     else:
         require_state(server, "reboot", (VmState.ACTIVE,))
     task = TaskState.REBOOTING_HARD if hard else TaskState.REBOOTING
-    _power(connection, server, origin, "reboot", task, {"hard": hard})
+    ask_host(connection, server, origin, "reboot", task, {"hard": hard})
 
 
-def _power(
+_DUMPABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.RESCUED, VmState.RESIZED, VmState.ERROR)
+
+
+def trigger_crash_dump(connection: Connection, server: Server, origin: Origin) -> None:
+    """It is not said that anything is being done to the server, which may be why its system crashes."""
+    require_state(server, "trigger_crash_dump", _DUMPABLE)
+    ask_host(connection, server, origin, "trigger_crash_dump", None)
+
+
+def ask_host(
     connection: Connection,
     server: Server,
     origin: Origin,
     kind: str,
-    task_state: TaskState,
-    data: dict[str, bool] | None = None,
+    task_state: TaskState | None,
+    data: Mapping[str, Any] | None = None,
+    *,
+    action: str | None = None,
 ) -> None:
+    """Write an operation of the server's host, and its action, by the same name unless one is given."""
     if server.host is None:
         raise ServerNotReady(server.uuid)
-    action_id = actions.start(connection, server.id, kind, origin)
+    action_id = actions.start(connection, server.id, action or kind, origin)
     servers.set_state(connection, server.id, task_state=task_state)
     queue.enqueue(connection, server.id, kind, dict(data or {}), action_id)
 
@@ -118,10 +171,27 @@ def unlock(connection: Connection, server: Server, origin: Origin) -> None:
     actions.finish(connection, {action_id: None})
 
 
+def pin_zone(connection: Connection, server: Server, zone: str | None) -> None:
+    """Moves stay in the zone from now on, which has to be the one that it is in; None frees it of that."""
+    if zone is not None and server.requested_zone not in (None, zone):
+        raise ConflictError(
+            "Cannot change pinned availability zone directly. Unpin first by setting "
+            "pinned_availability_zone to null."
+        )
+    if zone is not None and server.requested_zone is None and zone != server.availability_zone:
+        raise ConflictError(
+            f"Server can only be pinned to its current availability zone '{server.availability_zone}', but "
+            f"'{zone}' was requested."
+        )
+    if zone != server.requested_zone:
+        servers.update(connection, server.id, requested_zone=zone)
+
+
 def reset_state(connection: Connection, server: Server, origin: Origin, vm_state: VmState) -> None:
     """An administrator knows better: what was going on is given up."""
     action_id = actions.start(connection, server.id, "resetState", origin)
-    queue.cancel(connection, server.id)
+    cut_short(connection, server)
+    servers.count_again(connection, server)
     move = migrations.active(connection, server.id)
     task_state = None if move is None else TaskState.RESIZE_REVERTING
     servers.set_state(connection, server.id, vm_state=vm_state, task_state=task_state)

@@ -19,6 +19,7 @@ from moorage.compute.errors import ComputeError
 from moorage.compute.servers.labels import MAX_TAGS
 from moorage.compute.servers.server import COLUMNS, Server, from_row
 from moorage.compute.servers.server_errors import MarkerNotFound
+from moorage.compute.servers.states import VmState
 from moorage.db.among import among
 from moorage.db.order import by_character
 from moorage.db.pattern import Pattern, fits
@@ -112,6 +113,8 @@ class ServerQuery:
     changed_before: datetime | None = None
     deleted: bool | None = False
     """None lists both kinds."""
+    soft_deleted: bool = False
+    """Whether those are listed that are deleted softly."""
     locked: bool | None = None
     config_drive: bool | None = None
     order: list[ServerSort] = field(default_factory=lambda: [ServerSort("created_at", True)])
@@ -173,6 +176,8 @@ def _other_conditions(listing: ServerQuery) -> list[Condition]:
     if listing.deleted is not None:
         gone = servers.c.deleted_at
         conditions.append(gone.is_not(None) if listing.deleted else gone.is_(None))
+    if listing.deleted is False and not listing.soft_deleted:
+        conditions.append(servers.c.vm_state != VmState.SOFT_DELETED.value)
     if listing.changed_since is not None:
         conditions.append(servers.c.updated_at >= listing.changed_since)
     if listing.changed_before is not None:

@@ -15,6 +15,7 @@ from moorage.compute.servers.lifecycle import require_state
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import ServerNotReady
 from moorage.compute.servers.states import TaskState, VmState
+from moorage.compute.servers.topology import require_same_topology
 from moorage.images.contract import Image
 from moorage.ledger import queue
 
@@ -40,6 +41,8 @@ def rebuild(ask: ActionContext, wanted: RebuildRequest) -> None:
     if migrations.active(ask.connection, server.id) is not None:
         raise ConflictError(f"Instance {server.uuid} has a migration that is not over yet.")
     _require_fit(server, wanted.image)
+    before = (server.request.get("image") or {}).get("properties") or {}
+    require_same_topology(server.flavor, before, wanted.image.properties)
     image = msgspec.to_builtins(wanted.image)
     columns = {
         **wanted.columns,

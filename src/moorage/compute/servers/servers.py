@@ -19,6 +19,9 @@ from moorage.core.clock import utcnow
 from moorage.db.among import one_of
 from moorage.db.tables.compute import server_group_members, server_groups, servers
 
+UNCOUNTED = "uncounted"
+"""In the request of a server: it has given its part of the quota back already, since it is deleted softly."""
+
 
 def find(
     connection: Connection, uuid: str, *, project_id: str | None = None, deleted: bool = False
@@ -97,17 +100,26 @@ def mark_deleted(connection: Connection, server_id: int) -> None:
             deleted_at=now,
             updated_at=now,
         )
-        .returning(servers.c.project_id, servers.c.flavor)
+        .returning(servers.c.project_id, servers.c.flavor, servers.c.request)
     )
     row = connection.execute(gone).one_or_none()
     if row is None:
         return
     connection.execute(sa.delete(server_group_members).where(server_group_members.c.server_id == server_id))
-    usage.give_back(connection, row.project_id, row.flavor)
+    if not row.request.get(UNCOUNTED):
+        usage.give_back(connection, row.project_id, row.flavor)
     move = migrations.active(connection, server_id)
     if move is not None:
         usage.resized(connection, row.project_id, row.flavor, row.flavor, move.reserved)
         migrations.end_with_server(connection, move)
+
+
+def count_again(connection: Connection, server: Server) -> None:
+    """A server that was deleted softly is back: it uses its part of the quota, if it did not before."""
+    if server.request.get(UNCOUNTED):
+        usage.add(connection, server.project_id, usage.of_one(server.flavor))
+        request = {name: value for name, value in server.request.items() if name != UNCOUNTED}
+        update(connection, server.id, request=request)
 
 
 def groups_of(connection: Connection, server_id: int) -> list[str]:

@@ -10,8 +10,18 @@ class VmState(StrEnum):
     BUILDING = "building"
     ACTIVE = "active"
     STOPPED = "stopped"
+    PAUSED = "paused"
+    SUSPENDED = "suspended"
+    RESCUED = "rescued"
+    """Boots from another image, with its own disk as a further one."""
     RESIZED = "resized"
     """Moved, and waiting for its user to confirm that all is well there."""
+    SHELVED = "shelved"
+    """An image has what was on its disk; it is shut down, and still on its host."""
+    SHELVED_OFFLOADED = "shelved_offloaded"
+    """That image is all that is left of it: it is on no host."""
+    SOFT_DELETED = "soft-delete"
+    """Shut down, and deleted for good after a while, unless its user restores it."""
     ERROR = "error"
     DELETED = "deleted"
 
@@ -23,10 +33,27 @@ class TaskState(StrEnum):
     NETWORKING = "networking"
     SPAWNING = "spawning"
     DELETING = "deleting"
+    SOFT_DELETING = "soft-deleting"
+    RESTORING = "restoring"
     POWERING_ON = "powering-on"
     POWERING_OFF = "powering-off"
     REBOOTING = "rebooting"
     REBOOTING_HARD = "rebooting_hard"
+    PAUSING = "pausing"
+    UNPAUSING = "unpausing"
+    SUSPENDING = "suspending"
+    RESUMING = "resuming"
+    RESCUING = "rescuing"
+    UNRESCUING = "unrescuing"
+    UPDATING_PASSWORD = "updating_password"
+    IMAGE_SNAPSHOT_PENDING = "image_snapshot_pending"
+    IMAGE_SNAPSHOT = "image_snapshot"
+    IMAGE_BACKUP = "image_backup"
+    IMAGE_UPLOADING = "image_uploading"
+    SHELVING = "shelving"
+    SHELVING_IMAGE_UPLOADING = "shelving_image_uploading"
+    SHELVING_OFFLOADING = "shelving_offloading"
+    UNSHELVING = "unshelving"
     REBUILDING = "rebuilding"
     REBUILD_SPAWNING = "rebuild_spawning"
     RESIZE_PREP = "resize_prep"
@@ -45,7 +72,10 @@ class PowerNumber:
 
     NONE = 0
     RUNNING = 1
+    PAUSED = 3
     SHUT_DOWN = 4
+    CRASHED = 6
+    SUSPENDED = 7
 
 
 _REBUILDS = (TaskState.REBUILDING, TaskState.REBUILD_SPAWNING)
@@ -60,7 +90,9 @@ _BY_TASK = {
     (VmState.ACTIVE, TaskState.REBOOTING_HARD): "HARD_REBOOT",
     (VmState.STOPPED, TaskState.REBOOTING_HARD): "HARD_REBOOT",
     (VmState.ERROR, TaskState.REBOOTING_HARD): "HARD_REBOOT",
+    (VmState.ACTIVE, TaskState.UPDATING_PASSWORD): "PASSWORD",
     (VmState.ACTIVE, TaskState.MIGRATING): "MIGRATING",
+    (VmState.PAUSED, TaskState.MIGRATING): "MIGRATING",
     (VmState.RESIZED, TaskState.RESIZE_REVERTING): "REVERT_RESIZE",
     **{(vm, task): "RESIZE" for vm in (VmState.ACTIVE, VmState.STOPPED) for task in _RESIZES},
     **{
@@ -71,7 +103,13 @@ _BY_STATE = {
     VmState.BUILDING: "BUILD",
     VmState.ACTIVE: "ACTIVE",
     VmState.STOPPED: "SHUTOFF",
+    VmState.PAUSED: "PAUSED",
+    VmState.SUSPENDED: "SUSPENDED",
+    VmState.RESCUED: "RESCUE",
     VmState.RESIZED: "VERIFY_RESIZE",
+    VmState.SHELVED: "SHELVED",
+    VmState.SHELVED_OFFLOADED: "SHELVED_OFFLOADED",
+    VmState.SOFT_DELETED: "SOFT_DELETED",
     VmState.ERROR: "ERROR",
     VmState.DELETED: "DELETED",
 }
@@ -87,11 +125,8 @@ def status(vm_state: str, task_state: str | None) -> str:
     return _BY_STATE[vm]
 
 
-STATUSES = frozenset(
-    {*_BY_STATE.values(), *_BY_TASK.values()}
-    | {"PASSWORD", "PAUSED", "RESCUE", "SHELVED", "SHELVED_OFFLOADED", "SOFT_DELETED", "SUSPENDED"}
-)
-"""All that the API knows; some of them no server of ours is ever in."""
+STATUSES = frozenset({*_BY_STATE.values(), *_BY_TASK.values()})
+"""All that the API knows."""
 
 
 def states_of(statuses: Iterable[str]) -> tuple[list[str], list[str] | None]:

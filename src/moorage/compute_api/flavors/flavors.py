@@ -15,6 +15,8 @@ from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import MAX_INT, as_boolean
 from moorage.compute_api.service import ComputeService
 from moorage.core.numbers import bounded
+from moorage.db import pattern
+from moorage.db.pattern import Pattern, PatternError
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, empty
@@ -45,6 +47,7 @@ def _list(service: ComputeService, call: Call, collection: str, view: Any) -> Re
         is_public=_which(query.get("is_public")) if is_admin(call) else True,
         min_ram=_least(query.get("minRam"), "minRam"),
         min_disk=_least(query.get("minDisk"), "minDisk"),
+        name=_named(query.get("name")) if call.version >= Microversion.QUERIES_CHECKED else None,
         sort_key=query.get("sort_key") or "flavorid",
         descending=query.get("sort_dir") == "desc",
         marker=page.marker,
@@ -57,6 +60,13 @@ def _list(service: ComputeService, call: Call, collection: str, view: Any) -> Re
     if more:
         body["flavors_links"] = more
     return Reply(body=body)
+
+
+def _named(asked: str | None) -> Pattern | None:
+    try:
+        return None if asked is None else pattern.parse(asked)
+    except PatternError as error:
+        raise HttpError(400, f"Invalid name filter [{asked}]: {error}") from error
 
 
 def visible_to(call: Call) -> str | None:
@@ -77,7 +87,7 @@ def changing(call: Call, change: Callable[[Connection, str], T]) -> Callable[[Co
 
 
 def _which(asked: str | None) -> bool | None:
-    text = (asked or "true").strip().lower()
+    text = ("true" if asked is None else asked).strip().lower()
     if text in _EVERY_KIND:
         return None
     if text not in _YES | _NO:
@@ -87,7 +97,7 @@ def _which(asked: str | None) -> bool | None:
 
 def _least(asked: str | None, name: str) -> int:
     try:
-        return bounded(int(asked or 0))
+        return bounded(int("0" if asked is None else asked))
     except ValueError as error:
         raise HttpError(400, f"Invalid {name} filter [{asked}]") from error
 
@@ -179,11 +189,11 @@ def _full(call: Call, flavor: Flavor, with_specs: bool) -> dict[str, Any]:
         "disk": flavor.disk,
         "swap": flavor.swap or no_swap,
         "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeral,
-        "OS-FLV-DISABLED:disabled": False,
         "vcpus": flavor.vcpus,
         "os-flavor-access:is_public": flavor.is_public,
-        "rxtx_factor": flavor.rxtx_factor,
     }
+    if call.version < Microversion.QUERIES_CHECKED:
+        body |= {"OS-FLV-DISABLED:disabled": False, "rxtx_factor": flavor.rxtx_factor}
     if with_specs:
         body["extra_specs"] = flavor.extra_specs
     return body

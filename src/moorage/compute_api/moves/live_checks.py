@@ -21,11 +21,11 @@ from moorage.scheduler.trace import Trace
 
 
 def require_running(ask: ActionContext) -> None:
-    """The server runs, on a host that can send it away."""
+    """The server runs, or would if it were not paused, on a host that can send it away."""
     server = ask.server
     if server.host is None or server.node_uuid is None:
         raise ServerNotReady(server.uuid)
-    if server.power_state != PowerNumber.RUNNING:
+    if server.power_state not in (PowerNumber.RUNNING, PowerNumber.PAUSED):
         power = "shutdown" if server.power_state == PowerNumber.SHUT_DOWN else "pending"
         raise InvalidState("os-migrateLive", server.uuid, "power_state", power)
     if not ask.host_is_up(server.host):

@@ -11,6 +11,7 @@ from moorage.compute.moves import moves, resizes
 from moorage.compute.moves.moves import ActionContext, MoveQuotas
 from moorage.compute.quotas import quotas
 from moorage.compute.servers.lifecycle import require_unlocked
+from moorage.compute.servers.topology import require_topology
 from moorage.compute_api.endpoint import RULE, is_admin
 from moorage.compute_api.flavors.flavors import visible_to
 from moorage.compute_api.microversions import Microversion
@@ -46,6 +47,8 @@ def resize(asked: ActionRequest) -> None:
         flavor = flavors.find(asked.connection, flavorid, visible_to=visible_to(asked.call))
     except FlavorNotFound as error:
         raise ComputeError(str(error)) from error
+    image = asked.server.request.get("image") or {}
+    require_topology(flavor.as_booted(), image.get("properties") or {}, asked.service.scheduler.pci_aliases)
     moves.resize(ask_of(asked), flavor, _bounds(asked), asked.argument.get("OS-DCF:diskConfig"))
 
 

@@ -10,7 +10,7 @@ from moorage.compute.keypairs import keypairs
 from moorage.compute.quotas import quotas
 from moorage.compute.servers import labels, rebuilds, servers
 from moorage.compute.servers.rebuilds import RebuildRequest
-from moorage.compute_api.endpoint import RULE, owner_of
+from moorage.compute_api.endpoint import RULE, owner_of, visible_project
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves.move_actions import ask_of
 from moorage.compute_api.servers import server_body
@@ -38,7 +38,7 @@ def look_up(service: ComputeService, call: Call, argument: Any) -> Image:
     with service.database.read() as connection:
         find(connection, call)
     try:
-        return service.images.find(argument["imageRef"], call.caller.token)
+        return service.images.find(argument["imageRef"], call.caller.token, visible_project(call))
     except ImageNotFoundError as error:
         raise ComputeError("Cannot find image for rebuild") from error
     except ImagesUnavailableError as error:

@@ -9,13 +9,21 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine import Connection
 
+from moorage.compute.imaging import rescues, shelving
 from moorage.compute.ports import interfaces
-from moorage.compute.servers import lifecycle
+from moorage.compute.quotas import quotas
+from moorage.compute.servers import lifecycle, soft_deletes
+from moorage.compute.servers.actions import Origin
+from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import VmState
+from moorage.compute_api.consoles import console_output, remote_consoles
+from moorage.compute_api.consoles import schemas as console_schemas
 from moorage.compute_api.endpoint import ADMIN, MANAGER, MEMBER, RULE, is_admin, owner_of
+from moorage.compute_api.imaging import image_actions, rescue_action, shelve_actions
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import move_actions, move_schemas
-from moorage.compute_api.servers import rebuild_action
+from moorage.compute_api.ports import security_groups
+from moorage.compute_api.servers import rebuild_action, server_passwords
 from moorage.compute_api.servers import server_schemas as schemas
 from moorage.compute_api.servers.action_request import ActionRequest
 from moorage.compute_api.servers.servers import find, lock, origin_of
@@ -31,7 +39,7 @@ UNLOCK_OVERRIDE = f"{RULE}os-lock-server:unlock:unlock_override"
 
 @dataclass(frozen=True)
 class ActionRoute:
-    run: Callable[[ActionRequest], Reply | None]
+    run: Callable[[ActionRequest], Reply | None] | None
     """Answers with 202 and nothing more, if it does not say otherwise."""
     policy: str
     schema: AnySchema
@@ -40,8 +48,14 @@ class ActionRoute:
     """Which policy holds, if that depends on what is asked for; `policy` is the one for most."""
     look_up: Callable[[ComputeService, Call, Any], Any] | None = None
     """What has to be found out before the server is held; it begins with a look whether the caller may."""
+    afterwards: Callable[[ActionRequest], None] | None = None
+    """What has to be done elsewhere once the transaction has ended, and before anybody is told."""
+    since: Version | None = None
+    """The first version that has it."""
     dropped: Version | None = None
     """The first version that no longer has it."""
+    read: Callable[[ComputeService, Call, Any], Reply] | None = None
+    """In place of `run`: what asks somebody else, and holds nothing meanwhile."""
     ignores_lock: bool = False
     makes_work: bool = True
     """The conductor has to be told."""
@@ -60,12 +74,9 @@ GONE: dict[str, Version] = {
 """Actions that the API itself dropped, each with the version that did."""
 
 
-def _start(asked: ActionRequest) -> None:
-    lifecycle.start(asked.connection, asked.server, asked.origin)
-
-
-def _stop(asked: ActionRequest) -> None:
-    lifecycle.stop(asked.connection, asked.server, asked.origin)
+def _plain(ask: Callable[[Connection, Server, Origin], None]) -> Callable[[ActionRequest], None]:
+    """An action that needs to know nothing but whose server it is about."""
+    return lambda asked: ask(asked.connection, asked.server, asked.origin)
 
 
 def _reboot(asked: ActionRequest) -> None:
@@ -90,8 +101,15 @@ def _reset_state(asked: ActionRequest) -> None:
     lifecycle.reset_state(asked.connection, asked.server, asked.origin, VmState(asked.argument["state"]))
 
 
-def _force_delete(asked: ActionRequest) -> None:
-    lifecycle.delete(asked.connection, asked.server, asked.origin)
+def _restore(asked: ActionRequest) -> None:
+    server, settings = asked.server, asked.service.settings
+    project, user = quotas.in_force(asked.connection, settings.quotas, server.project_id, server.user_id)
+    interval = settings.reclaim_interval
+    soft_deletes.restore(asked.connection, server, asked.origin, project, user, interval)
+
+
+def _inject_network_info(_asked: ActionRequest) -> None:
+    """No driver has a use for it: what a guest has to know of its network, it is told when it asks."""
 
 
 def _add_address(asked: ActionRequest) -> None:
@@ -103,8 +121,66 @@ def _remove_address(asked: ActionRequest) -> None:
 
 
 ACTIONS: dict[str, ActionRoute] = {
-    "os-start": ActionRoute(_start, f"{RULE}servers:start", schemas.START),
-    "os-stop": ActionRoute(_stop, f"{RULE}servers:stop", schemas.STOP),
+    "os-start": ActionRoute(_plain(lifecycle.start), f"{RULE}servers:start", schemas.START),
+    "os-stop": ActionRoute(_plain(lifecycle.stop), f"{RULE}servers:stop", schemas.STOP),
+    "pause": ActionRoute(_plain(lifecycle.pause), f"{RULE}os-pause-server:pause", schemas.PAUSE),
+    "unpause": ActionRoute(_plain(lifecycle.unpause), f"{RULE}os-pause-server:unpause", schemas.UNPAUSE),
+    "suspend": ActionRoute(_plain(lifecycle.suspend), f"{RULE}os-suspend-server:suspend", schemas.SUSPEND),
+    "resume": ActionRoute(_plain(lifecycle.resume), f"{RULE}os-suspend-server:resume", schemas.RESUME),
+    "rescue": ActionRoute(
+        rescue_action.rescue, f"{RULE}os-rescue", schemas.RESCUE, look_up=rescue_action.look_up
+    ),
+    "unrescue": ActionRoute(_plain(rescues.unrescue), f"{RULE}os-unrescue", schemas.UNRESCUE),
+    "createImage": ActionRoute(
+        image_actions.create_image,
+        f"{RULE}servers:create_image",
+        schemas.CREATE_IMAGE,
+        look_up=image_actions.choose_id,
+        afterwards=image_actions.record_snapshot,
+        ignores_lock=True,
+    ),
+    "createBackup": ActionRoute(
+        image_actions.create_backup,
+        f"{RULE}os-create-backup",
+        schemas.CREATE_BACKUP,
+        look_up=image_actions.choose_id,
+        afterwards=image_actions.record_backup,
+        ignores_lock=True,
+    ),
+    "shelve": ActionRoute(
+        shelve_actions.shelve,
+        f"{RULE}os-shelve:shelve",
+        schemas.SHELVE,
+        look_up=image_actions.choose_id,
+        afterwards=shelve_actions.record_image,
+    ),
+    "shelveOffload": ActionRoute(
+        _plain(shelving.offload), f"{RULE}os-shelve:shelve_offload", schemas.SHELVE_OFFLOAD, check=ADMIN
+    ),
+    "unshelve": ActionRoute(shelve_actions.unshelve, f"{RULE}os-shelve:unshelve", schemas.UNSHELVE),
+    "trigger_crash_dump": ActionRoute(
+        _plain(lifecycle.trigger_crash_dump),
+        f"{RULE}servers:trigger_crash_dump",
+        schemas.TRIGGER_CRASH_DUMP,
+        since=Microversion.CRASH_DUMPS,
+    ),
+    "changePassword": ActionRoute(
+        None, f"{RULE}os-admin-password", schemas.CHANGE_PASSWORD, read=server_passwords.change
+    ),
+    "restore": ActionRoute(_restore, f"{RULE}os-deferred-delete:restore", schemas.RESTORE),
+    "injectNetworkInfo": ActionRoute(
+        _inject_network_info,
+        f"{RULE}os-admin-actions:inject_network_info",
+        schemas.INJECT_NETWORK_INFO,
+        check=ADMIN,
+        makes_work=False,
+    ),
+    "addSecurityGroup": ActionRoute(
+        None, f"{RULE}os-security-groups:add", schemas.ADD_SECURITY_GROUP, read=security_groups.add
+    ),
+    "removeSecurityGroup": ActionRoute(
+        None, f"{RULE}os-security-groups:remove", schemas.REMOVE_SECURITY_GROUP, read=security_groups.remove
+    ),
     "reboot": ActionRoute(_reboot, f"{RULE}servers:reboot", schemas.REBOOT),
     "lock": ActionRoute(
         _lock, f"{RULE}os-lock-server:lock", schemas.LOCK, ignores_lock=True, makes_work=False
@@ -161,27 +237,23 @@ ACTIONS: dict[str, ActionRoute] = {
     "removeFixedIp": ActionRoute(
         _remove_address, f"{RULE}os-multinic:remove", schemas.REMOVE_FIXED_IP, dropped=GONE["removeFixedIp"]
     ),
-    "forceDelete": ActionRoute(_force_delete, f"{RULE}os-deferred-delete:force", schemas.FORCE_DELETE),
+    "os-getConsoleOutput": ActionRoute(
+        None, f"{RULE}os-console-output", console_schemas.CONSOLE_OUTPUT, read=console_output.show
+    ),
+    **{
+        name: ActionRoute(None, remote_consoles.POLICY, schema, read=read, dropped=GONE[name])
+        for name, schema, read in (
+            ("os-getVNCConsole", console_schemas.OPEN_VNC, remote_consoles.open_vnc),
+            ("os-getSerialConsole", console_schemas.OPEN_SERIAL, remote_consoles.open_serial),
+            ("os-getSPICEConsole", console_schemas.OPEN_SPICE, remote_consoles.open_spice),
+        )
+    },
+    "forceDelete": ActionRoute(
+        _plain(lifecycle.delete), f"{RULE}os-deferred-delete:force", schemas.FORCE_DELETE
+    ),
 }
 
-NOT_OFFERED = frozenset(
-    {
-        *("pause", "unpause", "suspend", "resume", "rescue", "unrescue", "restore"),
-        *(
-            "shelve",
-            "unshelve",
-            "shelveOffload",
-            "createImage",
-            "createBackup",
-            "changePassword",
-            "trigger_crash_dump",
-        ),
-        *("addSecurityGroup", "removeSecurityGroup", "os-getConsoleOutput", "injectNetworkInfo"),
-    }
-    | set(GONE)
-)
-"""Actions of the API that no driver of this cloud can do."""
-_DROPPED = frozenset({"resetNetwork"})
+_DROPPED = frozenset({"resetNetwork", "os-getRDPConsole"})
 
 
 def act(service: ComputeService, call: Call) -> Reply:
@@ -191,20 +263,31 @@ def act(service: ComputeService, call: Call) -> Reply:
     action = ACTIONS.get(name)
     if action is None or (action.dropped is not None and call.version >= action.dropped):
         raise _refusal(service, call, name)
+    if action.since is not None and call.version < action.since:
+        raise HttpError(404)
     argument = action.schema.at(call.version).load(body)[name]
     call.expect(action.policy if action.rule is None else action.rule(call.version, argument))
+    if action.run is None:
+        assert action.read is not None
+        return action.read(service, call, argument)
+    run = action.run
     origin = origin_of(call)
     found = None if action.look_up is None else action.look_up(service, call, argument)
 
-    def work(connection: Connection) -> Reply | None:
+    def work(connection: Connection) -> tuple[ActionRequest, Reply | None]:
         server = lock(connection, call)
         if not action.ignores_lock:
             lifecycle.require_unlocked(server, as_admin=is_admin(call))
-        return action.run(ActionRequest(service, connection, call, server, origin, argument, found))
+        asked = ActionRequest(service, connection, call, server, origin, argument, found)
+        return asked, run(asked)
 
-    reply = service.database.transact(work)
-    if action.makes_work:
-        service.wake()
+    asked, reply = service.database.transact(work)
+    try:
+        if action.afterwards is not None:
+            action.afterwards(asked)
+    finally:
+        if action.makes_work:
+            service.wake()
     return reply or empty(202)
 
 
@@ -219,9 +302,11 @@ def _name(body: bytes) -> str:
 
 
 def _refusal(service: ComputeService, call: Call, name: str) -> HttpError:
+    if name in GONE and call.version >= GONE[name]:
+        return HttpError(404)
     if name in _DROPPED:
         return HttpError(410)
-    if name not in NOT_OFFERED or (name in GONE and call.version >= GONE[name]):
+    if name not in GONE:
         return HttpError(400, f"There is no such action: {name}")
     with service.database.read() as connection:
         find(connection, call)

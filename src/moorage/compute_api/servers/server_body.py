@@ -19,7 +19,8 @@ from moorage.compute.moves.destinations import ANYWHERE, Destination
 from moorage.compute.reference_cache import ReferenceSnapshot
 from moorage.compute.servers import labels
 from moorage.compute.servers.creation import CreationQuotas, ServerTemplate
-from moorage.compute_api.endpoint import RULE, own_project
+from moorage.compute.servers.topology import require_topology
+from moorage.compute_api.endpoint import RULE, own_project, visible_project
 from moorage.compute_api.flavors.flavors import visible_to
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.ports import server_networks
@@ -59,6 +60,9 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplat
     public_key = _public_key(service, call, server.get("key_name"))
     bounds = _bounds(now, call)
     image = _image(service, call, server, flavor)
+    require_topology(
+        flavor.as_booted(), {} if image is None else image.properties, service.scheduler.pci_aliases
+    )
     metadata = server.get("metadata", {})
     labels.require_few(metadata, bounds.project["metadata_items"])
     group = _group(hints)
@@ -197,7 +201,7 @@ def _image(service: ComputeService, call: Call, server: Json, flavor: Flavor) ->
         detail = "Invalid imageRef provided." if reference is not None else "Missing imageRef attribute"
         raise ComputeError(detail)
     try:
-        image = service.images.find(reference, call.caller.token)
+        image = service.images.find(reference, call.caller.token, visible_project(call))
     except ImageNotFoundError as error:
         raise ComputeError("Can not find requested image") from error
     except ImagesUnavailableError as error:

@@ -1,4 +1,4 @@
-"""What is small below `/servers/{id}`: addresses, what this cloud does not have, and the trace."""
+"""What is small below `/servers/{id}`: addresses, volumes and shares, of which there are none, the trace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from moorage.compute_api.servers.server_views import plain_addresses
 from moorage.compute_api.servers.servers import find
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
-from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
 
 
@@ -36,11 +35,32 @@ def volumes(service: ComputeService, call: Call) -> Reply:
     return Reply(body={"volumeAttachments": []})
 
 
-def unsupported(service: ComputeService, call: Call) -> Reply:
-    """Ask for what no driver of this cloud can do."""
+def shares(service: ComputeService, call: Call) -> Reply:
+    """List a server's file shares: this cloud has none."""
     with service.database.read() as connection:
         find(connection, call)
-    raise HttpError(501, "The requested functionality is not supported.")
+    return Reply(body={"shares": []})
+
+
+def share(service: ComputeService, call: Call) -> Reply:
+    """Show a file share of a server."""
+    raise _no_share(service, call, call.params["share_id"])
+
+
+def attach_share(service: ComputeService, call: Call) -> Reply:
+    """Attach a file share to a server."""
+    raise _no_share(service, call, call.json()["share"]["share_id"])
+
+
+def detach_share(service: ComputeService, call: Call) -> Reply:
+    """Detach a file share from a server."""
+    raise _no_share(service, call, call.params["share_id"])
+
+
+def _no_share(service: ComputeService, call: Call, share_id: str) -> NotFoundError:
+    with service.database.read() as connection:
+        find(connection, call)
+    return NotFoundError(f"Share {share_id} could not be found.")
 
 
 def trace(service: ComputeService, call: Call) -> Reply:

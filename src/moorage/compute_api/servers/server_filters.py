@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from moorage.compute.errors import ComputeError, ForbiddenError
 from moorage.compute.servers import states
 from moorage.compute.servers.listing import EQUAL, MATCHING, SORTABLE, UNSORTED, ServerQuery, ServerSort
+from moorage.compute.servers.states import VmState
 from moorage.compute_api.endpoint import RULE, is_admin, own_project
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
@@ -194,7 +195,8 @@ def _read_states(
 
 def _read_deleted(listing: ServerQuery, filters: dict[str, str]) -> None:
     """Who asks for changes wants to know what was deleted, too."""
-    filters.pop("soft_deleted", None)
+    asked = filters.pop("soft_deleted", "").strip().lower() in _TRUE
+    listing.soft_deleted = asked or VmState.SOFT_DELETED in listing.equal.get("vm_state", ())
     text = filters.pop("deleted", None)
     if text is not None:
         listing.deleted = text.strip().lower() in _TRUE

@@ -6,6 +6,7 @@ from oslo_policy import policy
 
 from moorage.compute_api.endpoint import ADMIN, MANAGER, MEMBER, READER, RULE, SERVICE, Own, Owned, R
 from moorage.compute_api.endpoint import AdminEndpoint as E
+from moorage.compute_api.imaging import shelve_actions
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import migrations, move_actions, move_schemas, plans, server_migrations
 from moorage.compute_api.ports import external_events, interfaces
@@ -17,6 +18,7 @@ from moorage.compute_api.servers import (
     server_extras,
     server_filters,
     server_metadata,
+    server_passwords,
     server_schemas,
     server_tags,
     server_views,
@@ -36,11 +38,14 @@ ROUTES: tuple[R, ...] = (
     R(
         "/servers",
         {
-            "GET": Own(servers.index, f"{_SERVERS}index", READER),
+            "GET": Own(servers.index, f"{_SERVERS}index", READER, no_query_since=None),
             "POST": Own(servers.create, f"{_SERVERS}create", MEMBER, body=server_schemas.CREATE),
         },
     ),
-    R("/servers/detail", {"GET": Own(servers.detail, f"{_SERVERS}detail", READER)}),
+    R(
+        "/servers/detail",
+        {"GET": Own(servers.detail, f"{_SERVERS}detail", READER, no_query_since=None)},
+    ),
     R(
         _SERVER,
         {
@@ -157,24 +162,52 @@ ROUTES: tuple[R, ...] = (
             "DELETE": Owned(interfaces.delete, f"{_INTERFACES}delete", MEMBER),
         },
     ),
+    R(
+        f"{_SERVER}/os-server-password",
+        {
+            "GET": Owned(server_passwords.show, f"{RULE}os-server-password:show", READER),
+            "DELETE": Owned(server_passwords.clear, f"{RULE}os-server-password:clear", MEMBER),
+        },
+    ),
+    R(
+        f"{_SERVER}/shares",
+        {
+            "GET": Owned(
+                server_extras.shares, f"{RULE}os-server-shares:index", READER, since=Microversion.SHARES
+            ),
+            "POST": Owned(
+                server_extras.attach_share,
+                f"{RULE}os-server-shares:create",
+                MEMBER,
+                since=Microversion.SHARES,
+                body=server_schemas.ATTACH_SHARE,
+            ),
+        },
+    ),
+    R(
+        f"{_SERVER}/shares/{{share_id}}",
+        {
+            "GET": Owned(
+                server_extras.share, f"{RULE}os-server-shares:show", READER, since=Microversion.SHARES
+            ),
+            "DELETE": Owned(
+                server_extras.detach_share,
+                f"{RULE}os-server-shares:delete",
+                MEMBER,
+                since=Microversion.SHARES,
+            ),
+        },
+    ),
     R(f"{_SERVER}/ips", {"GET": Owned(server_extras.addresses, f"{RULE}ips:index", READER)}),
     R(
         f"{_SERVER}/ips/{{network}}",
         {"GET": Owned(server_extras.network_addresses, f"{RULE}ips:show", READER)},
     ),
-    R(f"{_SERVER}/diagnostics", {"GET": Owned(server_extras.unsupported, f"{RULE}os-server-diagnostics")}),
     R(
         f"{_SERVER}/os-volume_attachments",
-        {"GET": Owned(server_extras.volumes, f"{RULE}os-volumes-attachments:index", READER)},
-    ),
-    R(
-        f"{_SERVER}/remote-consoles",
         {
-            "POST": Owned(
-                server_extras.unsupported,
-                f"{RULE}os-remote-consoles",
-                MEMBER,
-                since=Microversion.REMOTE_CONSOLES,
+            "GET": Owned(
+                server_extras.volumes, f"{RULE}os-volumes-attachments:index", READER, no_query_since=None
             )
         },
     ),
@@ -250,6 +283,12 @@ RULES: tuple[policy.DocumentedRuleDefault, ...] = (
         MEMBER,
         "Rebuild a server with trusted image certificates.",
         _action("rebuild"),
+    ),
+    documented(
+        shelve_actions.UNSHELVE_TO_HOST,
+        ADMIN,
+        "Unshelve a server to a host of one's choice.",
+        _action("unshelve"),
     ),
     documented(
         move_actions.MIGRATE_TO,

@@ -181,6 +181,7 @@ _UPDATE_2_1: Json = {
     "accessIPv6": IPV6,
 }
 _UPDATE_2_19: Json = {**_UPDATE_2_1, "description": types.DESCRIPTION}
+_UPDATE_2_94: Json = {**_UPDATE_2_19, "hostname": types.HOST}
 
 
 UPDATE = VersionedSchema(
@@ -188,12 +189,19 @@ UPDATE = VersionedSchema(
         Microversion.FIRST: wrapped("server", closed(_UPDATE_2_1)),
         Microversion.SERVER_DESCRIPTIONS: wrapped("server", closed(_UPDATE_2_19)),
         Microversion.HOSTNAMES: wrapped("server", closed({**_UPDATE_2_19, "hostname": HOSTNAME})),
-        Microversion.QUALIFIED_HOSTNAMES: wrapped("server", closed({**_UPDATE_2_19, "hostname": types.HOST})),
+        Microversion.QUALIFIED_HOSTNAMES: wrapped("server", closed(_UPDATE_2_94)),
+        Microversion.ZONE_UNPINNED: wrapped(
+            "server",
+            closed({**_UPDATE_2_94, "pinned_availability_zone": {**types.NAME, "type": ["string", "null"]}}),
+        ),
     }
 )
 METADATA = Schema(wrapped("metadata", METADATA_ITEMS))
 METADATA_ITEM = Schema(
     closed({"meta": {**METADATA_ITEMS, "minProperties": 1, "maxProperties": 1}}, ("meta",)),
+)
+ATTACH_SHARE = Schema(
+    wrapped("share", closed({"share_id": UUID, "tag": types.STRING}, ("share_id",))),
 )
 SET_TAGS = Schema(wrapped("tags", _TAGS))
 
@@ -207,6 +215,46 @@ _LOCK_REASON = closed({"locked_reason": {"type": "string", "minLength": 1, "maxL
 
 START = Schema(wrapped("os-start", _ANY))
 STOP = Schema(wrapped("os-stop", _ANY))
+PAUSE = Schema(wrapped("pause", _ANY))
+UNPAUSE = Schema(wrapped("unpause", _ANY))
+SUSPEND = Schema(wrapped("suspend", _ANY))
+RESUME = Schema(wrapped("resume", _ANY))
+RESCUE = Schema(
+    wrapped(
+        "rescue",
+        {**closed({"adminPass": types.STRING, "rescue_image_ref": UUID}), "type": ["object", "null"]},
+    )
+)
+UNRESCUE = Schema(wrapped("unrescue", _ANY))
+_IMAGE: Json = {"name": types.NAME, "metadata": METADATA_ITEMS}
+CREATE_IMAGE = Schema(wrapped("createImage", closed(_IMAGE, ("name",))))
+CREATE_BACKUP = Schema(
+    wrapped(
+        "createBackup",
+        closed(
+            {**_IMAGE, "backup_type": types.STRING, "rotation": types.NON_NEGATIVE},
+            ("name", "backup_type", "rotation"),
+        ),
+    )
+)
+SHELVE = Schema(wrapped("shelve", _ANY))
+SHELVE_OFFLOAD = Schema(wrapped("shelveOffload", _ANY))
+_ZONE = closed({"availability_zone": types.NAME}, ("availability_zone",))
+_PLACE = closed({"availability_zone": {"type": ["string", "null"]}, "host": types.STRING})
+UNSHELVE = VersionedSchema(
+    {
+        Microversion.FIRST: wrapped("unshelve", _ANY),
+        Microversion.UNSHELVE_TO_ZONE: wrapped("unshelve", {**_ZONE, "type": ["object", "null"]}),
+        Microversion.UNSHELVE_TO_HOST: wrapped("unshelve", {**_PLACE, "type": ["object", "null"]}),
+    }
+)
+TRIGGER_CRASH_DUMP = Schema(wrapped("trigger_crash_dump", _NOTHING))
+CHANGE_PASSWORD = Schema(wrapped("changePassword", closed({"adminPass": types.STRING}, ("adminPass",))))
+RESTORE = Schema(wrapped("restore", _ANY))
+INJECT_NETWORK_INFO = Schema(wrapped("injectNetworkInfo", _ANY))
+_GROUP = closed({"name": {"type": "string", "minLength": 1}}, ("name",))
+ADD_SECURITY_GROUP = Schema({**wrapped("addSecurityGroup", _GROUP), "additionalProperties": True})
+REMOVE_SECURITY_GROUP = Schema({**wrapped("removeSecurityGroup", _GROUP), "additionalProperties": True})
 REBOOT = Schema(wrapped("reboot", closed({"type": {"type": "string", "enum": _REBOOTS}}, ("type",))))
 LOCK = VersionedSchema(
     {

@@ -18,7 +18,7 @@ from moorage.http.call import Call
 from moorage.http.reply import Reply, no_content
 
 T = TypeVar("T")
-_CHANGEABLE = (VmState.ACTIVE, VmState.STOPPED)
+_CHANGEABLE = (VmState.ACTIVE, VmState.PAUSED, VmState.SUSPENDED, VmState.STOPPED)
 
 
 def index(service: ComputeService, call: Call) -> Reply:

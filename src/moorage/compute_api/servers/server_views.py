@@ -25,6 +25,7 @@ SHOW_EXTRA_SPECS = f"{RULE}servers:show:flavor-extra-specs"
 EXTENDED_USER_DATA = "OS-EXT-SRV-ATTR:user_data"
 
 _WITH_PROGRESS = frozenset({"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"})
+_IMAGE_PROPERTIES = ("hw_", "img_", "os_")
 _WITH_FAULT = frozenset({"ERROR", "DELETED"})
 
 
@@ -196,6 +197,11 @@ class ServerView:
             shown["locked_reason"] = server.locked_reason
         if self._version >= Microversion.PINNED_ZONE_SHOWN:
             shown["pinned_availability_zone"] = server.requested_zone
+        if self._version >= Microversion.SCHEDULER_HINTS_SHOWN:
+            hints = server.request.get("scheduler_hints") or {}
+            shown["scheduler_hints"] = {
+                name: value if isinstance(value, list) else [value] for name, value in hints.items()
+            }
         return shown
 
     def _host_status(self, server: Server, statuses: Mapping[str | None, str]) -> Json:
@@ -208,7 +214,16 @@ class ServerView:
         return {"host_status": status}
 
     def _image(self, server: Server) -> Json | str:
-        return self._bookmark("images", server.image_ref) if server.image_ref else ""
+        """With what is known of it to drivers and the scheduler, since 2.98."""
+        if not server.image_ref:
+            return ""
+        shown = self._bookmark("images", server.image_ref)
+        if self._version >= Microversion.IMAGE_PROPERTIES_SHOWN:
+            known = (server.request.get("image") or {}).get("properties") or {}
+            shown["properties"] = {
+                name: value for name, value in known.items() if name.startswith(_IMAGE_PROPERTIES)
+            }
+        return shown
 
     def _flavor(self, server: Server) -> Json:
         """Embedded since 2.47, because the flavor may have been deleted since."""

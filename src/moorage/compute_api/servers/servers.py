@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 from sqlalchemy.engine import Connection
 
 from moorage.compute.hosts import host_status
-from moorage.compute.servers import lifecycle, listing
+from moorage.compute.servers import lifecycle, listing, soft_deletes
 from moorage.compute.servers import servers as domain
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.creation import CreationRequest
 from moorage.compute.servers.listing import ServerQuery
 from moorage.compute.servers.server import Server
 from moorage.compute_api import links
-from moorage.compute_api.endpoint import RULE, is_admin, owner_of
+from moorage.compute_api.endpoint import RULE, is_admin, owner_of, visible_project
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.servers import server_body, server_filters
@@ -35,11 +35,6 @@ def origin_of(call: Call) -> Origin:
     """Who asks; a request that another service passed on carries two ids, of which ours is the last."""
     request_id = REQUEST_ID.get().split()[-1]
     return Origin(request_id, call.caller.user_id or "", call.caller.project_id or "")
-
-
-def visible_project(call: Call) -> str | None:
-    """The one project whose servers the caller may know of; None for all."""
-    return None if is_admin(call) else call.caller.project_id or ""
 
 
 def find(connection: Connection, call: Call, *, deleted: bool = False) -> Server:
@@ -139,9 +134,12 @@ def update(service: ComputeService, call: Call) -> Reply:
 
     def change(connection: Connection) -> tuple[Server, list[str] | None]:
         server = lock(connection, call)
+        if "pinned_availability_zone" in given:
+            lifecycle.pin_zone(connection, server, given["pinned_availability_zone"])
         changed = {**columns, "request": {**server.request, **asked_for}} if asked_for else columns
         if changed:
             domain.update(connection, server.id, **changed)
+        if given:
             server = find(connection, call)
         groups = (
             domain.groups_of(connection, server.id) if call.version >= Microversion.GROUPS_IN_SERVER else None
@@ -171,7 +169,7 @@ def delete(service: ComputeService, call: Call) -> Reply:
     def remove(connection: Connection) -> None:
         server = lock(connection, call)
         lifecycle.require_unlocked(server, as_admin=is_admin(call))
-        lifecycle.delete(connection, server, origin)
+        soft_deletes.delete(connection, server, origin, service.settings.reclaim_interval)
 
     service.database.transact(remove)
     service.wake()

@@ -23,6 +23,7 @@ from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
 from moorage.db.tables.moves import migrations
+from moorage.ledger.operation import FIRST_STEP
 from moorage.network import delegation
 from moorage.network.contract import ServerPorts
 from moorage.scheduler.aggregates import Ratios
@@ -33,6 +34,9 @@ STRAYS = Counter("moorage_conductor_strays_total", "Servers found on hosts where
 _FOLLOWS = {
     (VmState.ACTIVE.value, PowerNumber.SHUT_DOWN): VmState.STOPPED.value,
     (VmState.STOPPED.value, PowerNumber.RUNNING): VmState.ACTIVE.value,
+    (VmState.PAUSED.value, PowerNumber.RUNNING): VmState.ACTIVE.value,
+    (VmState.PAUSED.value, PowerNumber.SHUT_DOWN): VmState.STOPPED.value,
+    (VmState.SUSPENDED.value, PowerNumber.RUNNING): VmState.ACTIVE.value,
 }
 _LOOK_BACK = 20
 """So many operations of a server are looked through for one that its host was told about."""
@@ -94,11 +98,17 @@ def _is_news(seen_server: ObservedServer, last: tuple[int, int]) -> bool:
 def _last_task(connection: Connection, server_id: int, host: str) -> tuple[int, int]:
     """Operation and attempt of what a host was last told to do with a server.
 
-    A move tells two hosts, and keeps what it told whom; one that found no place has told nobody.
+    A move tells two hosts, and keeps what it told whom; one that found no place has told nobody. Neither has
+    an operation that came to its end at its first step.
     """
+    told_somebody = sa.or_(
+        operations.c.step != FIRST_STEP,
+        operations.c.outcome.is_(None),
+        operations.c.outcome == "cancelled",
+    )
     query = (
         sa.select(operations.c.id, operations.c.attempt, operations.c.data)
-        .where(operations.c.server_id == server_id)
+        .where(operations.c.server_id == server_id, told_somebody)
         .order_by(operations.c.id.desc())
         .limit(_LOOK_BACK)
     )

@@ -29,6 +29,7 @@ from moorage.conductor.engine.work_signal import WorkSignal
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers as server_table
+from moorage.images.contract import ImagesUnavailableError
 from moorage.ledger import checkpoints, leasing
 from moorage.ledger.checkpoints import Checkpoint, Completion
 from moorage.ledger.held_leases import Lease, Leases
@@ -62,7 +63,12 @@ _MOST_STEPS = 20
 _FIRST_RETRY_SECONDS, _LAST_RETRY_SECONDS = 0.5, 60.0
 _MOST_TRIES = 12
 """Some five minutes, with the pauses in between."""
-_OUTAGES = (sa.exc.OperationalError, PlacementUnavailableError, NetworkUnavailableError)
+_OUTAGES = (
+    sa.exc.OperationalError,
+    PlacementUnavailableError,
+    NetworkUnavailableError,
+    ImagesUnavailableError,
+)
 """Not the fault of any server in a batch: to take each of them alone would find the same again."""
 
 

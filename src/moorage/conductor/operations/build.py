@@ -1,7 +1,7 @@
 """Build: ports, a host, an address, a spawn; and the next host where one of them fails there.
 
     begin (ports) → schedule (a host, and a claim on it) → agree (server groups) → bind (ports to the host)
-    → spawn → spawned → plugged (the ports are up)
+    → spawn → spawned → plugged (the ports are up) → unpause (if it held still meanwhile) → unpaused
         ↓ if the host fails it
       reschedule → schedule, or if no other may be tried: fail (what it holds is given back)
 
@@ -17,7 +17,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -25,21 +25,22 @@ from sqlalchemy.engine import Connection
 from moorage.bus.contract import NO_ROOM
 from moorage.compute.hosts import build_failures
 from moorage.compute.ports.external_events import PLUGGED
-from moorage.compute.servers import actions
+from moorage.compute.servers import actions, server_spec
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.compute.servers.traces import AttemptRecord
-from moorage.conductor.agents import server_spec
+from moorage.conductor.agents import lasting_hardware
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.placing import groups
 from moorage.conductor.placing.placing import DisputedClaim
-from moorage.conductor.ports import server_ports
+from moorage.conductor.ports import plugging, server_ports
 from moorage.conductor.ports.port_duties import PortDuty
 from moorage.core.clock import utcnow
 from moorage.deciding.decider import NoHost
+from moorage.drivers.contract import PAUSED, RUNNING
 from moorage.network import delegation
 from moorage.network.contract import NetworkError, PortRecord
 
@@ -48,20 +49,21 @@ _PENDING_LOOK_SECONDS = 5.0
 _DISPUTE_SECONDS = 0.5
 _PEER_LOOKS, _PEER_SECONDS = 20, 3.0
 """How often, and how long, a build waits for a peer to take over from a host that died."""
-PLUG_LOOK_SECONDS = 2.0
 
 
 class BuildState(PortDuty, kw_only=True, omit_defaults=True):
     power_state: int = 1
     spawned_at: datetime | None = None
+    decided_at: int | None = None
+    """The attempt at which its host was decided on, if that got a further task since."""
     last_error: str | None = None
     """Why the build fails; it is there from the moment that this is certain."""
 
 
 class Build(OperationKind):
     name = "build"
-    state = BuildState
-    steps = (
+    state: ClassVar[type[BuildState]] = BuildState
+    steps: ClassVar[tuple[Step, ...]] = (
         Step("begin", then=("schedule", "fail")),
         Step("schedule", then=("agree", "fail")),
         Step("agree", then=("bind", "reschedule")),
@@ -69,11 +71,15 @@ class Build(OperationKind):
         Step("prepare_late", then=("bind", "reschedule")),
         Step("spawn", then=("spawned",)),
         Step("spawned", then=("plugged", "spawn", "reschedule")),
-        Step("plugged", then=("reschedule",)),
+        Step("plugged", then=("unpause", "reschedule")),
+        Step("unpause", then=("unpaused",)),
+        Step("unpaused", then=("unpause", "reschedule")),
         Step("reschedule", then=("schedule", "fail")),
         Step("fail"),
     )
     notification = "create"
+    event: ClassVar[str] = "compute__do_build_and_run_instance"
+    """What instance actions call it."""
 
     def begin(self, batch: Sequence[Work[BuildState]]) -> None:
         if not self._tools.port_duties.division().early:
@@ -187,7 +193,18 @@ class Build(OperationKind):
         self._try_elsewhere(work, "bind", error, allowed=allowed)
 
     def spawn(self, batch: Sequence[Work[BuildState]]) -> None:
-        self._tools.agents.ask(batch, "spawn", then="spawned", payload=_spawn_payload)
+        self._tools.agents.ask(batch, "spawn", then="spawned", payload=self._spawn_payload)
+
+    def _spawn_payload(self, work: Work[BuildState]) -> dict[str, Any]:
+        """The server, and what is left to the agent to do for its ports."""
+        delegated = work.state.delegated_ports
+        paused = plugging.holds_still(work, self._tools.network, self._tools.plugging)
+        spec = self.spec(work, allocations=work.state.place.allocations, paused=paused)
+        return spec if delegated is None else {**spec, delegation.DELEGATED: delegation.payload(delegated)}
+
+    def spec(self, work: Work[Any], **differences: Any) -> dict[str, Any]:
+        """What is to be made."""
+        return server_spec.of(work.server, **differences)
 
     def spawned(self, batch: Sequence[Work[BuildState]]) -> None:
         for work, answer in self._tools.agents.answers(batch, "spawn", patient=self._is_up):
@@ -196,38 +213,60 @@ class Build(OperationKind):
                     work.state.power_state = facts.get("power_state", 1)
                     work.state.spawned_at = utcnow()
                     _keep_made(work, facts)
+                    lasting_hardware.keep(work, facts)
                     work.go_on(PLUGGED)
                 case Failed(error, retry_elsewhere, facts):
                     step = "reserve" if facts.get(NO_ROOM) else "spawn"
                     self._try_elsewhere(work, step, error, allowed=retry_elsewhere)
                 case Silent():
-                    self._no_answer(work)
+                    self._no_answer(work, "spawned")
 
     def plugged(self, batch: Sequence[Work[BuildState]]) -> None:
         """Wait for the ports to come up. An event may nudge us, but the network has the last word."""
-        waiting = [work for work in batch if self._tools.plugging.seconds and _awaits_plugging(work)]
+        waiting = [work for work in batch if self._tools.plugging.seconds and plugging.awaited(work)]
         up = self._tools.network.are_up([server_ports.holding(work) for work in waiting])
         down = {work.operation.id for work, is_up in zip(waiting, up, strict=True) if not is_up}
         for work in batch:
             if work.operation.id not in down:
-                self._running(work)
+                self._plugged(work)
             elif not self._tools.plugging.over(work.state.spawned_at or work.operation.created_at):
-                work.wait(PLUGGED, PLUG_LOOK_SECONDS)
+                work.wait(PLUGGED, plugging.PLUG_LOOK_SECONDS)
             elif self._tools.plugging.fatal:
                 self._try_elsewhere(work, "plug", "the ports did not come up in time", allowed=True)
             else:
                 LOG.warning("server %s runs, but its ports are not up", work.server.uuid)
-                self._running(work)
+                self._plugged(work)
+
+    def _plugged(self, work: Work[BuildState]) -> None:
+        if work.state.power_state != PAUSED:
+            self._running(work)
+            return
+        work.state.decided_at = work.operation.attempt
+        work.advance_to_task("unpause")
+
+    def unpause(self, batch: Sequence[Work[BuildState]]) -> None:
+        self._tools.agents.ask(batch, "unpause", then="unpaused", payload=lambda _work: {})
+
+    def unpaused(self, batch: Sequence[Work[BuildState]]) -> None:
+        for work, answer in self._tools.agents.answers(batch, "unpause", patient=self._is_up):
+            match answer:
+                case Done(facts):
+                    work.state.power_state = facts.get("power_state", RUNNING)
+                    self._running(work)
+                case Failed(error, retry_elsewhere):
+                    self._try_elsewhere(work, "unpause", error, allowed=retry_elsewhere)
+                case Silent():
+                    self._no_answer(work, "unpaused")
 
     def _is_up(self, work: Work[BuildState]) -> bool:
         return work.server.host in self._tools.hosts.up()
 
-    def _no_answer(self, work: Work[BuildState]) -> None:
+    def _no_answer(self, work: Work[BuildState], step: str) -> None:
         """A host that died is left, unless a peer takes over."""
         if self._is_up(work):
             self._try_elsewhere(work, "spawn", "the host did not answer", allowed=True)
         elif work.operation.tries < _PEER_LOOKS and self._tools.hosts.has_live_peer(work.server.host or ""):
-            work.try_again("spawned", _PEER_SECONDS)
+            work.try_again(step, _PEER_SECONDS)
         else:
             self._try_elsewhere(work, "spawn", "the host went down", allowed=True)
 
@@ -241,12 +280,12 @@ class Build(OperationKind):
             "progress": 100,
             "fault": None,
         }
-        self._note(work, "compute__do_build_and_run_instance")
+        self._note(work)
         work.write_together(build_failures.end, work.state.place.node_uuid)
         work.finish()
 
     def _try_elsewhere(self, work: Work[BuildState], step: str, error: str, *, allowed: bool) -> None:
-        self._note(work, "compute__do_build_and_run_instance", error)
+        self._note(work, error)
         if step == "spawn":
             work.write_together(build_failures.add, work.state.place.node_uuid)
         _give_up_here(work, step, "failed", error)
@@ -263,7 +302,7 @@ class Build(OperationKind):
             work.changes |= {"host": None, "node": None, "node_uuid": None, "addresses": {}}
             work.writes.append(partial(_leave_group, work.server.id))
             work.operation.attempt += 1
-            work.state.delegated_ports = None
+            work.state.delegated_ports = work.state.decided_at = None
             if work.state.last_error is not None:
                 work.advance("fail")
                 continue
@@ -290,22 +329,15 @@ class Build(OperationKind):
         work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
         work.fail(error)
 
-    def _note(self, work: Work[BuildState], event: str, error: str | None = None) -> None:
+    def _note(self, work: Work[Any], error: str | None = None) -> None:
         host = work.state.place.host
-        work.write_together(actions.add_events, Event(work.operation.action_id, event, host, error))
+        work.write_together(actions.add_events, Event(work.operation.action_id, self.event, host, error))
 
 
 def _end(work: Work[BuildState], error: str) -> None:
     """No host will be tried any more."""
     work.state.last_error = error
     work.advance("fail")
-
-
-def _spawn_payload(work: Work[BuildState]) -> dict[str, Any]:
-    """The server, and what is left to the agent to do for its ports."""
-    delegated = work.state.delegated_ports
-    spec = server_spec.of(work.server)
-    return spec if delegated is None else {**spec, delegation.DELEGATED: delegation.payload(delegated)}
 
 
 def _keep_made(work: Work[BuildState], facts: Mapping[str, Any]) -> None:
@@ -321,15 +353,11 @@ def _nobody(work: Work[BuildState]) -> str:
     return f"Neither the conductors nor the agent of host {host} have credentials for Neutron."
 
 
-def _awaits_plugging(work: Work[BuildState]) -> bool:
-    """What a driver has bound, it has plugged."""
-    return bool(server_ports.of(work)) and not work.state.place.binds_ports
-
-
 def _give_up_here(work: Work[BuildState], step: str, outcome: str, detail: str) -> None:
     """Keep for the server's story what became of it on this host."""
-    record = AttemptRecord(work.operation.attempt, step, outcome, detail)
-    work.state.attempts.append(record)
+    decided_at = work.state.decided_at
+    attempt = work.operation.attempt if decided_at is None else decided_at
+    work.state.attempts.append(AttemptRecord(attempt, step, outcome, detail))
 
 
 def _with_last_failure(work: Work[BuildState], sentence: str) -> str:

@@ -18,6 +18,7 @@ from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration
 from moorage.compute.servers import servers
 from moorage.compute.servers.fault import fault
+from moorage.compute.servers.states import TaskState
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
@@ -67,6 +68,7 @@ class Delete(OperationKind):
                 work.wait("begin", _LOOK_AGAIN_SECONDS)
                 continue
             move = moves.get(work.server.id)
+            work.changes["task_state"] = TaskState.DELETING.value  # also if its time has just come
             work.state.ends = _ends(work, move)
             work.state.migration = None if move is None else move.uuid
             if work.state.ends:

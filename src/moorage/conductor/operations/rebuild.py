@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from moorage.compute.servers import actions
+from moorage.compute.servers import actions, server_spec
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import TaskState, VmState
-from moorage.conductor.agents import server_spec
+from moorage.conductor.agents import lasting_hardware
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
@@ -80,6 +80,7 @@ class Rebuild(OperationKind):
                         "power_state": facts["power_state"],
                         "fault": None,
                     }
+                    lasting_hardware.keep(work, facts)
                     self._note(work)
                     work.finish()
                 case Failed(error):

@@ -13,6 +13,7 @@ from moorage.conductor.ports.port_claims import PortClaims
 from moorage.conductor.ports.port_duties import PortDuties
 from moorage.db.database import Database
 from moorage.deciding.hosts import Hosts
+from moorage.images.contract import Images
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
 
@@ -22,6 +23,7 @@ class Tools:
     database: Database
     placement: PlacementClient
     network: Network
+    images: Images
     agents: Agents
     hosts: Hosts
     placer: Placer
@@ -36,3 +38,5 @@ class Tools:
     """Seconds that a server waits for a host that has room for it."""
     confirm_window: int = 0
     """Seconds after which a resize is confirmed by itself; 0 for never."""
+    shelved_offload_time: int = 0
+    """Seconds after which a shelved server leaves its host; less than 0 for never."""

@@ -46,9 +46,10 @@ class Fitness:
     def _request(self, server: Server) -> Request:
         properties = (server.request.get("image") or {}).get("properties") or {}
         return prefilters.narrow(
-            from_flavor(server.uuid, server.flavor, properties),
+            from_flavor(server.uuid, server.flavor, properties, aliases=self._settings.pci_aliases),
             (
                 ImageTraits(properties),
+                *self._settings.image_hardware(properties),
                 *self._settings.image_isolation(self._aggregates.facts(), properties),
             ),
         )

@@ -22,6 +22,10 @@ class Placed(msgspec.Struct, frozen=True):
     """By suffix of a request group: the providers that serve it."""
     binds_ports: bool = False
     """Whoever keeps the server binds its ports."""
+    starts_paused: bool = False
+    """Whoever keeps the server can have it hold still until they carry traffic."""
+    allocations: dict[str, dict[str, int]] = {}
+    """Amounts by resource class, by provider; empty if all of it is of the node itself."""
 
     @property
     def end(self) -> MoveEnd:

@@ -223,6 +223,7 @@ def _go_on(search: HostSearch, refusal: PlacementRefusedError, board: Board) -> 
 
 def _placed(search: HostSearch) -> Placed:
     assert search.host is not None
+    held = search.choices[0].allocations
     return Placed(
         search.host.host,
         search.host.node,
@@ -231,6 +232,8 @@ def _placed(search: HostSearch) -> Placed:
         search.host.cell,
         search.choices[0].mappings,
         search.host.binds_ports,
+        search.host.starts_paused,
+        held if held.keys() != {search.host.node_uuid} else {},
     )
 
 

@@ -70,6 +70,12 @@ def binding_at(work: Work[Placing], placed: Placed) -> Binding:
     return binding(work, placed.host, placed.cell)
 
 
+def arriving(work: Work[Any]) -> list[dict[str, Any]]:
+    """The ports as the host is told of them that expects the server, while they are bound elsewhere."""
+    told: list[dict[str, Any]] = msgspec.to_builtins([port.arriving() for port in of(work)])
+    return told
+
+
 def addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:
     """As the API shows them: by the network's name."""
     found: dict[str, list[dict[str, Any]]] = {}

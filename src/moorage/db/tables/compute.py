@@ -255,13 +255,3 @@ addresses = sa.Table(
     sa.Index("ix_addresses_pool", "pool"),
 )
 """What the built-in pool has given out."""
-
-images = sa.Table(
-    "images",
-    METADATA,
-    sa.Column("uuid", sa.String(36), primary_key=True),
-    sa.Column("name", sa.String(255), nullable=False),
-    sa.Column("properties", sa.JSON, nullable=False, default=dict),
-    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
-)
-"""The built-in catalogue."""

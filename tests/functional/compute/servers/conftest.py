@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -26,7 +27,7 @@ from moorage.db import options as db_options
 from moorage.db.database import Database
 from moorage.db.tables import compute as tables
 from moorage.http import options as http_options
-from moorage.images.contract import Image, ImageNotFoundError
+from moorage.images.contract import Image, ImageNotFoundError, NewImage
 from moorage.network import options as network_options
 from moorage.network.pool import PoolNetwork, PoolSettings, network_of
 from moorage.placement.client.contract import PlacementClient
@@ -36,23 +37,41 @@ PICKY_IMAGE = "aaaaaaaa-0000-4000-8000-000000000002"
 QUEUED_IMAGE = "aaaaaaaa-0000-4000-8000-000000000003"
 ABSENT = "aaaaaaaa-0000-4000-8000-00000000dead"
 NETWORK = network_of("private")
-NEWEST = "2.96"
+NEWEST = "2.104"
 
 
 class Shelf:
     """Images that lie ready."""
 
     def __init__(self) -> None:
+        self.refusal: Exception | None = None
+        """What is raised instead of making a record."""
         self._images = {
             IMAGE: Image(IMAGE, "cirros", properties={"hw_disk_bus": "virtio"}),
             PICKY_IMAGE: Image(PICKY_IMAGE, "large", min_ram=4096, min_disk=50),
             QUEUED_IMAGE: Image(QUEUED_IMAGE, "not yet", status="queued"),
         }
 
-    def find(self, image_id: str, token: str | None = None) -> Image:
+    def find(self, image_id: str, token: str | None = None, project_id: str | None = None) -> Image:
         if image_id not in self._images:
             raise ImageNotFoundError(image_id)
         return self._images[image_id]
+
+    def create(self, new: NewImage, token: str | None = None) -> str:
+        if self.refusal is not None:
+            raise self.refusal
+        image_id = new.id or str(uuid.uuid4())
+        self._images.setdefault(image_id, Image(image_id, new.name, "queued", properties=new.properties))
+        return image_id
+
+    def delete(self, image_id: str, token: str | None = None) -> None:
+        self._images.pop(image_id, None)
+
+    def select(
+        self, properties: Mapping[str, str], token: str | None = None, project_id: str | None = None
+    ) -> list[Image]:
+        wanted = properties.items()
+        return [image for image in reversed(self._images.values()) if wanted <= image.properties.items()]
 
 
 class User:
@@ -105,8 +124,11 @@ def sentence(answer: falcon.testing.Result, status: int) -> str:
 
 
 class Cloud:
-    def __init__(self, database: Database, client: falcon.testing.TestClient, woken: list[int]) -> None:
+    def __init__(
+        self, database: Database, client: falcon.testing.TestClient, woken: list[int], images: Shelf
+    ) -> None:
         self.database = database
+        self.images = images
         self.woken = woken
         self.alice = User(client, "alice", "red", "member,reader")
         self.rita = User(client, "rita", "red", "reader")
@@ -210,14 +232,16 @@ def cloud_on(database_url: str, configuration: Sequence[str] = ()) -> Iterator[C
     areas = (db_options.OPTIONS, http_options.OPTIONS, options.OPTIONS, network_options.OPTIONS)
     conf = config.read(configuration, areas, {"auth.strategy": "none"})
     woken: list[int] = []
+    images = Shelf()
     service = ComputeService(
         database,
         ComputeSettings.from_conf(conf),
-        Shelf(),
+        images,
         network=PoolNetwork(database, PoolSettings.from_conf(conf)),
         placement=cast(PlacementClient, None),
         wake=lambda: woken.append(1),
     )
     database.transact(furnish)
-    yield Cloud(database, falcon.testing.TestClient(cast(Any, wsgi.build(conf, service))), woken)
+    client = falcon.testing.TestClient(cast(Any, wsgi.build(conf, service)))
+    yield Cloud(database, client, woken, images)
     connected.dispose()

@@ -9,7 +9,7 @@ import pytest
 
 from moorage.compute.servers import actions
 from moorage.core.clock import utcnow
-from tests.functional.compute.servers.conftest import ABSENT, Cloud
+from tests.functional.compute.servers.conftest import ABSENT, IMAGE, QUEUED_IMAGE, Cloud
 
 
 def act(cloud: Cloud, uuid: str, name: str, argument: Any = None, *, version: str = "2.96") -> None:
@@ -38,10 +38,18 @@ def running(cloud: Cloud) -> str:
         ("active", "reboot", {"type": "SOFT"}, "rebooting", "REBOOT"),
         ("active", "reboot", {"type": "hard"}, "rebooting_hard", "HARD_REBOOT"),
         ("stopped", "reboot", {"type": "HARD"}, "rebooting_hard", "HARD_REBOOT"),
+        ("paused", "reboot", {"type": "HARD"}, "rebooting_hard", "PAUSED"),
+        ("active", "pause", None, "pausing", "ACTIVE"),
+        ("paused", "unpause", None, "unpausing", "PAUSED"),
+        ("active", "suspend", None, "suspending", "ACTIVE"),
+        ("suspended", "resume", None, "resuming", "SUSPENDED"),
+        ("rescued", "unrescue", None, "unrescuing", "RESCUE"),
+        ("paused", "shelve", None, "shelving", "PAUSED"),
+        ("error", "trigger_crash_dump", None, None, "ERROR"),
     ],
 )
-def test_power(
-    cloud: Cloud, running: str, vm_state: str, name: str, argument: Any, task_state: str, status: str
+def test_what_a_host_is_asked_to_do(
+    cloud: Cloud, running: str, vm_state: str, name: str, argument: Any, task_state: str | None, status: str
 ) -> None:
     cloud.run(running, vm_state=vm_state)
     act(cloud, running, name, argument)
@@ -83,6 +91,26 @@ def test_power(
             "Cannot 'reboot' instance {} while it is in task_state deleting",
         ),
         ({"host": None}, "os-stop", None, "Instance {} is not ready"),
+        *(
+            (
+                {"vm_state": vm_state},
+                name,
+                None,
+                f"Cannot '{name}' instance {{}} while it is in vm_state {vm_state}",
+            )
+            for vm_state, name in (
+                ("stopped", "pause"),
+                ("active", "unpause"),
+                ("paused", "suspend"),
+                ("paused", "resume"),
+                ("paused", "rescue"),
+                ("active", "unrescue"),
+                ("error", "shelve"),
+                ("active", "unshelve"),
+                ("stopped", "trigger_crash_dump"),
+                ("active", "restore"),
+            )
+        ),
     ],
 )
 def test_the_state_must_allow_it(
@@ -147,6 +175,84 @@ def test_administrators_reset_states(cloud: Cloud, running: str) -> None:
     cloud.admin.refused(400, "POST", path, {"os-resetState": {"state": "stopped"}})
 
 
+@pytest.mark.parametrize("vm_state", ["active", "stopped", "error"])
+def test_a_rescue_answers_a_password(cloud: Cloud, running: str, vm_state: str) -> None:
+    cloud.run(running, vm_state=vm_state)
+    path, body = f"/servers/{running}/action", {"rescue": {"adminPass": "secret", "rescue_image_ref": IMAGE}}
+    answer = cloud.alice.call("POST", path, body)
+    assert (answer.status_code, answer.json) == (200, {"adminPass": "secret"})
+    assert cloud.server(running).task_state == "rescuing"
+    cloud.run(running, vm_state=vm_state)
+    answer = cloud.alice.call("POST", path, {"rescue": None})
+    assert len(answer.json["adminPass"]) == 12
+    assert cloud.operations(running)[-1] == ("rescue", None)
+
+
+def test_only_administrators_offload_what_is_shelved(cloud: Cloud, running: str) -> None:
+    path = f"/servers/{running}/action"
+    assert "shelve_offload" in refused(cloud, 403, running, "shelveOffload")
+    words = cloud.admin.refused(409, "POST", path, {"shelveOffload": None})
+    assert words == f"Cannot 'shelveOffload' instance {running} while it is in vm_state active"
+    cloud.run(running, vm_state="shelved")
+    assert cloud.admin.call("POST", path, {"shelveOffload": None}).status_code == 202
+    assert cloud.server(running).task_state == "shelving_offloading"
+
+
+def test_where_a_server_is_unshelved(cloud: Cloud, running: str) -> None:
+    """Zones since 2.77, hosts, for administrators, since 2.91; only once it is on no host."""
+    path = f"/servers/{running}/action"
+    cloud.run(running, vm_state="shelved")
+    words = refused(cloud, 409, running, "unshelve", {"availability_zone": "west"})
+    assert words.endswith("The server status must be SHELVED_OFFLOADED.")
+    request = {**cloud.server(running).request, "shelved_image": {"id": IMAGE}}
+    offloaded: dict[str, Any] = {
+        "vm_state": "shelved_offloaded",
+        "host": None,
+        "node": None,
+        "request": request,
+    }
+    cloud.run(running, **offloaded)
+    for version, argument in (("2.77", {}), ("2.77", {"host": "host1"}), ("2.91", {"zone": "west"})):
+        cloud.admin.refused(400, "POST", path, {"unshelve": argument}, version)
+    assert "not available" in refused(cloud, 400, running, "unshelve", {"availability_zone": "east"})
+    assert "unshelve_to_host" in refused(cloud, 403, running, "unshelve", {"host": "host1"})
+    assert "could not be found" in cloud.admin.refused(400, "POST", path, {"unshelve": {"host": "none"}})
+    wrong = {"unshelve": {"host": "host1", "availability_zone": "west"}}
+    words = cloud.admin.refused(409, "POST", path, wrong)
+    assert words == 'Host "host1" is not in the availability zone "west".'
+    act(cloud, running, "unshelve", {"availability_zone": "west"})
+    server = cloud.server(running)
+    assert (server.requested_zone, server.task_state) == ("west", "unshelving")
+    cloud.run(running, **offloaded)
+    act(cloud, running, "unshelve", {"availability_zone": "ignored"}, version="2.76")
+    assert cloud.server(running).requested_zone == "west"
+    cloud.run(running, **offloaded)
+    body = {"unshelve": {"host": "host1", "availability_zone": None}}
+    assert cloud.admin.call("POST", path, body).status_code == 202
+    server = cloud.server(running)
+    assert (server.requested_zone, server.request["host"]) == (None, "host1")
+
+
+def test_some_actions_came_with_a_version_or_are_for_few(cloud: Cloud, running: str) -> None:
+    path = f"/servers/{running}/action"
+    cloud.alice.refused(404, "POST", path, {"trigger_crash_dump": None}, "2.16")
+    act(cloud, running, "trigger_crash_dump", version="2.17")
+    assert cloud.admin.call("POST", path, {"injectNetworkInfo": None}).status_code == 202
+
+
+def test_what_a_guest_tells_of_its_password_is_shown_until_it_is_forgotten(
+    cloud: Cloud, running: str
+) -> None:
+    path = f"/servers/{running}/os-server-password"
+    assert cloud.rita.get(path) == {"password": ""}
+    cloud.run(running, request={**cloud.server(running).request, "encrypted_password": "c2VjcmV0"})
+    assert cloud.rita.get(path) == {"password": "c2VjcmV0"}
+    cloud.rita.refused(403, "DELETE", path)
+    for _ in range(2):
+        assert cloud.alice.call("DELETE", path).status_code == 204
+    assert cloud.alice.get(path) == {"password": ""}
+
+
 def test_force_delete(cloud: Cloud, running: str) -> None:
     act(cloud, running, "forceDelete")
     assert cloud.server(running).task_state == "deleting"
@@ -156,10 +262,24 @@ def test_force_delete(cloud: Cloud, running: str) -> None:
 @pytest.mark.parametrize(
     ("body", "status"),
     [
-        ({"pause": None}, 501),
-        ({"shelve": None}, 501),
+        ({"rescue": {"rescue_image_ref": ABSENT}}, 400),
+        ({"rescue": {"rescue_image_ref": QUEUED_IMAGE}}, 400),
+        ({"rescue": {"rescue_image_ref": "cirros"}}, 400),
+        ({"rescue": []}, 400),
+        ({"createImage": {"name": ""}}, 400),
+        ({"createImage": {}}, 400),
+        ({"createBackup": {"name": "b", "backup_type": "daily"}}, 400),
+        ({"createBackup": {"name": "b", "backup_type": "daily", "rotation": -1}}, 400),
+        ({"changePassword": {"adminPass": "x"}}, 501),
+        ({"changePassword": {}}, 400),
+        ({"trigger_crash_dump": {}}, 400),
+        ({"addSecurityGroup": {"name": "web"}}, 404),
+        ({"addSecurityGroup": {"name": ""}}, 400),
+        ({"restore": None}, 409),
+        ({"injectNetworkInfo": None}, 403),
+        ({"unshelve": {"availability_zone": 7}}, 400),
         ({"resetNetwork": None}, 410),
-        ({"addFloatingIp": {"address": "10.0.0.1"}}, 400),
+        ({"addFloatingIp": {"address": "10.0.0.1"}}, 404),
         ({"os-fly": None}, 400),
         ({}, 400),
         ({"os-start": None, "os-stop": None}, 400),

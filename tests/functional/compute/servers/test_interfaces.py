@@ -159,7 +159,7 @@ def test_addresses_come_and_go_by_older_versions_of_the_api(cloud: Cloud) -> Non
     path = f"/servers/{uuid}/action"
     add, remove = {"addFixedIp": {"networkId": NETWORK}}, {"removeFixedIp": {"address": "10.64.0.9"}}
     for body in (add, remove):
-        cloud.alice.refused(400, "POST", path, body, "2.44")
+        cloud.alice.refused(404, "POST", path, body, "2.44")
         assert cloud.alice.call("POST", path, body, version="2.43").status_code == 202
     assert [kind for kind, _ in cloud.operations(uuid)] == ["build", "add_address", "remove_address"]
 

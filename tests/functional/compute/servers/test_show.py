@@ -35,6 +35,7 @@ STEPS: list[tuple[str, set[str]]] = [
     ("2.73", {"locked_reason"}),
     ("2.90", {"OS-EXT-SRV-ATTR:hostname"}),
     ("2.96", {"pinned_availability_zone"}),
+    ("2.100", {"scheduler_hints"}),
 ]
 
 
@@ -52,7 +53,7 @@ def running(cloud: Cloud, **wishes: Any) -> str:
 
 def test_each_version_shows_its_fields(cloud: Cloud) -> None:
     uuid = running(cloud)
-    for minor in range(1, 97):
+    for minor in range(1, 105):
         known = PLAIN.union(*(names for since, names in STEPS if minor >= int(since[2:])))
         shown = cloud.alice.get(f"/servers/{uuid}", f"2.{minor}")["server"]
         assert set(shown) == known, f"2.{minor}"
@@ -170,7 +171,7 @@ def test_update(cloud: Cloud) -> None:
     assert cloud.server(uuid).name == "renamed"
 
 
-@pytest.mark.parametrize("version", ["2.1", "2.74", "2.75", "2.96"])
+@pytest.mark.parametrize("version", ["2.1", "2.74", "2.75", "2.104"])
 def test_the_disk_config_is_kept_and_may_be_changed(cloud: Cloud, version: str) -> None:
     uuid = running(cloud, metadata={"a": "b"}, **{"OS-DCF:diskConfig": "AUTO"})
 
@@ -193,12 +194,12 @@ def test_the_disk_config_is_kept_and_may_be_changed(cloud: Cloud, version: str) 
     ("version", "server"),
     [
         ("2.18", {"description": "d"}),
-        ("2.96", {"name": "x", "OS-DCF:diskConfig": "auto"}),
+        ("2.104", {"name": "x", "OS-DCF:diskConfig": "auto"}),
         ("2.89", {"hostname": "web"}),
         ("2.90", {"hostname": "web.example.org"}),
-        ("2.96", {"name": ""}),
-        ("2.96", {"flavorRef": "big"}),
-        ("2.96", {"accessIPv4": "fd00::1"}),
+        ("2.104", {"name": ""}),
+        ("2.104", {"flavorRef": "big"}),
+        ("2.104", {"accessIPv4": "fd00::1"}),
     ],
 )
 def test_bad_updates_change_nothing(cloud: Cloud, version: str, server: dict[str, Any]) -> None:
@@ -208,6 +209,56 @@ def test_bad_updates_change_nothing(cloud: Cloud, version: str, server: dict[str
     assert cloud.server(uuid) == before
     cloud.rita.refused(403, "PUT", f"/servers/{uuid}", {"server": {"name": "x"}})
     assert cloud.server(uuid) == before
+
+
+def test_what_newer_versions_show(cloud: Cloud) -> None:
+    uuid = cloud.alice.booted(hints={"query": "[]", "same_host": [ABSENT]})
+    path = f"/servers/{uuid}"
+    assert "properties" not in cloud.alice.get(path, "2.97")["server"]["image"]
+    assert cloud.alice.get(path, "2.98")["server"]["image"]["properties"] == {"hw_disk_bus": "virtio"}
+    hints = {"query": ["[]"], "same_host": [ABSENT]}
+    assert cloud.alice.get(path, "2.100")["server"]["scheduler_hints"] == hints
+    cloud.alice.refused(404, "GET", f"{path}/shares", version="2.96")
+    assert cloud.alice.get(f"{path}/shares", "2.97") == {"shares": []}
+    cloud.alice.refused(404, "GET", f"{path}/shares/{ABSENT}")
+    cloud.alice.refused(404, "DELETE", f"{path}/shares/{ABSENT}")
+    cloud.alice.refused(404, "POST", f"{path}/shares", {"share": {"share_id": ABSENT}})
+    cloud.alice.refused(400, "POST", f"{path}/shares", {"share": {}})
+
+
+def test_since_2_102_unknown_parameters_are_refused(cloud: Cloud) -> None:
+    uuid = running(cloud)
+    for path in (f"/servers/{uuid}", "/flavors/small", "/os-availability-zone", f"/servers/{uuid}/ips"):
+        cloud.alice.get(f"{path}?colour=red", "2.101")
+        assert "colour" in cloud.alice.refused(400, "GET", f"{path}?colour=red", version="2.102")
+    flavors = cloud.alice.get("/flavors?name=^m1.*g$", "2.102")["flavors"]
+    assert [one["name"] for one in flavors] == ["m1.big"]
+    cloud.alice.refused(400, "GET", "/flavors?name=^m1", version="2.101")
+    cloud.alice.refused(400, "GET", "/flavors?name=(", version="2.102")
+    cloud.alice.refused(400, "GET", "/flavors?sort_key=rxtx_factor", version="2.102")
+    shown = cloud.alice.get("/flavors/small", "2.102")["flavor"]
+    assert not {"rxtx_factor", "OS-FLV-DISABLED:disabled"} & set(shown)
+    assert {"rxtx_factor", "OS-FLV-DISABLED:disabled"} < set(
+        cloud.alice.get("/flavors/small", "2.101")["flavor"]
+    )
+
+
+def test_since_2_104_a_server_is_freed_of_its_zone_and_pinned_again(cloud: Cloud) -> None:
+    uuid = running(cloud)
+    cloud.run(uuid, availability_zone="nova", requested_zone="nova")
+
+    def pin(zone: str | None, status: int = 200, version: str = "2.104") -> Any:
+        body = {"server": {"pinned_availability_zone": zone}}
+        answer = cloud.alice.call("PUT", f"/servers/{uuid}", body, version=version)
+        assert answer.status_code == status, answer.text
+        return answer.json
+
+    pin("nova", 400, "2.103")
+    assert "Unpin first" in pin("west", 409)["conflictingRequest"]["message"]
+    for zone in ("nova", None, None):
+        assert pin(zone)["server"]["pinned_availability_zone"] == zone
+    assert "current availability zone 'nova'" in pin("west", 409)["conflictingRequest"]["message"]
+    assert pin("nova")["server"]["pinned_availability_zone"] == "nova"
 
 
 def test_delete_ends_what_is_going_on_and_is_said_once(cloud: Cloud) -> None:

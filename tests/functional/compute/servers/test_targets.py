@@ -39,7 +39,7 @@ OWNERS: tuple[tuple[str, Target], ...] = (
     ("/moorage-plan", {"project_id": "red", "user_id": "root"}),
 )
 """What has an owner, by a part of its path."""
-OF_THE_CLOUD = frozenset({"flavor_id", "service_id", "hypervisor_id", "aggregate_id", "name", "id"})
+OF_THE_CLOUD = frozenset({"flavor_id", "service_id", "hypervisor_id", "aggregate_id", "name", "id", "token"})
 """In paths: things that belong to nobody."""
 
 BODIES: dict[tuple[str, str], Any] = {
@@ -69,6 +69,10 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/servers/{server_id}/metadata/{key}"): {"meta": {"k": "v"}},
     ("PUT", "/servers/{server_id}/tags"): {"tags": ["a"]},
     ("POST", "/servers/{server_id}/migrations/{migration_id}/action"): {"force_complete": None},
+    ("POST", "/servers/{server_id}/remote-consoles"): {
+        "remote_console": {"protocol": "serial", "type": "serial"}
+    },
+    ("POST", "/servers/{server_id}/shares"): {"share": {"share_id": ABSENT}},
     ("POST", "/servers/{server_id}/os-interface"): {"interfaceAttachment": {"port_id": ABSENT}},
     ("POST", "/moorage-plan"): {"plan": {"flavorRef": "small", "imageRef": ABSENT, "project_id": "red"}},
     ("POST", "/os-server-external-events"): {"events": [{"name": "network-changed", "server_uuid": ABSENT}]},
@@ -85,6 +89,16 @@ ARGUMENTS: dict[str, list[Any]] = {
         {"host": "host2", "block_migration": "auto"},
     ],
     "evacuate": [{}],
+    "os-getConsoleOutput": [{}],
+    "os-getVNCConsole": [{"type": "novnc"}],
+    "os-getSerialConsole": [{"type": "serial"}],
+    "os-getSPICEConsole": [{"type": "spice-html5"}],
+    "createImage": [{"name": "i"}],
+    "createBackup": [{"name": "b", "backup_type": "daily", "rotation": 1}],
+    "unshelve": [None, {"host": "host1"}],
+    "changePassword": [{"adminPass": "secret"}],
+    "addSecurityGroup": [{"name": "web"}],
+    "removeSecurityGroup": [{"name": "web"}],
     "addFixedIp": [{"networkId": ABSENT}],
     "removeFixedIp": [{"address": "10.0.0.1"}],
 }
@@ -143,11 +157,13 @@ class Stage:
             **dict.fromkeys(("migration_id", "aggregate_id", "id"), "1"),
             "key": "k",
             "tag": "t",
+            "token": "t",
             "name": "mine",
             "network": "private",
             "project_id": "red",
             "flavor_id": "spare",
             "port_id": ABSENT,
+            "share_id": ABSENT,
             "service_id": "bbbbbbbb-0000-4000-8000-000000000001",
             "hypervisor_id": NODE,
         }
@@ -160,12 +176,13 @@ class Stage:
         return path.format(**values)
 
     def ask(
-        self, method: str, path: str, body: Any = None, version: Version = (2, 96)
+        self, method: str, path: str, body: Any = None, version: Version | None = None
     ) -> list[tuple[str, Target]]:
         """What was asked while an administrator did this."""
         filled = self.fill(path)
         self.book.taken()
-        answer = self.admin.call(method, filled, body, version=".".join(map(str, version)))
+        spoken = ".".join(map(str, version or Microversion.highest()))
+        answer = self.admin.call(method, filled, body, version=spoken)
         asked = self.book.taken()
         assert answer.status_code not in (403, 405, 415), (filled, answer.text)
         return asked

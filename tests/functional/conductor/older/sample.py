@@ -1,4 +1,4 @@
-"""What a release without types wrote of an operation, and what it says of how that came about."""
+"""What an earlier release wrote of an operation, and what it says of how that came about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-_FILE = Path(__file__).parents[3] / "unit" / "conductor" / "samples" / "untyped.json"
+_FILES = sorted((Path(__file__).parents[3] / "unit" / "conductor" / "samples").glob("*.json"))
 _TOLD = re.compile(r"the fake driver was told that (\w+) shall (\w+)")
 
 
@@ -82,4 +82,8 @@ class Sample:
         return {step: fault for step, fault in self.faults().items() if step in running}
 
 
-SAMPLES = [Sample(one["kind"], one["step"], one["data"]) for one in msgspec.json.decode(_FILE.read_bytes())]
+SAMPLES = [
+    Sample(one["kind"], one["step"], one["data"])
+    for file in _FILES
+    for one in msgspec.json.decode(file.read_bytes())
+]

@@ -7,11 +7,15 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from moorage.compute.servers import servers, soft_deletes
+from moorage.compute.servers.actions import Origin
 from moorage.ledger import leasing, queue
 from moorage.placement.client.contract import ConsumerClaim
 from tests.functional.conductor.older.sample import Sample
 from tests.functional.conductor.older.site import Site
 
+Ready = Callable[[Site, Sample], str]
+Ask = Callable[[Site, Sample, str], str | None]
 PROCESSOR = "processor"
 """A flavor of one, and of nothing else."""
 LIVE = {"os-migrateLive": {"host": None, "block_migration": "auto"}}
@@ -81,10 +85,33 @@ def _running(site: Site, sample: Sample) -> str:
     return site.running(flavorRef=sample.old_flavor, metadata=sample.faults_of_running())
 
 
-def _stopped(site: Site, sample: Sample) -> str:
+def _after(*bodies: dict[str, Any]) -> Ready:
+    """A server of which all this was asked, one after the other."""
+
+    def ready(site: Site, sample: Sample) -> str:
+        uuid = _running(site, sample)
+        for body in bodies:
+            site.act(uuid, body)
+            site.await_rest()
+        return uuid
+
+    return ready
+
+
+def _shelved(site: Site, sample: Sample) -> str:
+    """And nobody is about to offload it."""
     uuid = _running(site, sample)
-    site.act(uuid, {"os-stop": None})
-    site.await_rest()
+    site.interruption.at("shelve_offload", "begin")
+    site.act(uuid, {"shelve": None})
+    site.interruption.await_operation("shelve_offload", "begin")
+    site.interruption.over()
+    server_id = site.row(uuid).id
+
+    def stay(connection: sa.Connection) -> None:
+        queue.cancel(connection, server_id)
+        servers.set_state(connection, server_id, task_state=None)
+
+    site.database.transact(stay)
     return uuid
 
 
@@ -185,6 +212,31 @@ def _tell_power(tag: str) -> Callable[[Site, Sample, str], None]:
     return tell
 
 
+def _discard_image(site: Site, sample: Sample, uuid: str) -> None:
+    """A snapshot was cut short."""
+    server_id = site.row(uuid).id
+    site.database.transact(
+        lambda connection: queue.enqueue(connection, server_id, "discard_image", sample.data)
+    )
+
+
+def _soft_delete(site: Site, _sample: Sample, uuid: str) -> None:
+    """As in a cloud that keeps deleted servers for an hour."""
+
+    def delete(connection: sa.Connection) -> None:
+        server = servers.lock(connection, uuid)
+        soft_deletes.delete(connection, server, Origin("req", "admin", server.project_id), 3600)
+
+    site.database.transact(delete)
+
+
+def _softly_deleted(site: Site, sample: Sample) -> str:
+    uuid = _running(site, sample)
+    _soft_delete(site, sample, uuid)
+    site.await_rest()
+    return uuid
+
+
 def _give_back(site: Site, _sample: Sample, uuid: str) -> None:
     """A conductor whose lease had ended has claimed something for it."""
     node = min(site.nodes().values())
@@ -193,17 +245,34 @@ def _give_back(site: Site, _sample: Sample, uuid: str) -> None:
     site.database.transact(lambda connection: queue.enqueue(connection, server_id, leasing.GIVE_BACK, {}))
 
 
-Ready = Callable[[Site, Sample], str]
-Ask = Callable[[Site, Sample, str], str | None]
 _WAYS: dict[str, tuple[Ready, Ask]] = {
     "build": (_nothing, _build),
     "delete": (_deletable, _delete),
     "give_back": (_gone, _give_back),
-    "start": (_stopped, _act({"os-start": None})),
+    "start": (_after({"os-stop": None}), _act({"os-start": None})),
     "stop": (_running, _act({"os-stop": None})),
     "reboot": (_running, _act({"reboot": {"type": "HARD"}})),
-    "powered_on": (_stopped, _tell_power("POWER_ON")),
+    "powered_on": (_after({"os-stop": None}), _tell_power("POWER_ON")),
     "powered_off": (_running, _tell_power("POWER_OFF")),
+    "pause": (_running, _act({"pause": None})),
+    "unpause": (_after({"pause": None}), _act({"unpause": None})),
+    "suspend": (_running, _act({"suspend": None})),
+    "resume": (_after({"suspend": None}), _act({"resume": None})),
+    "rescue": (_running, _act({"rescue": None})),
+    "unrescue": (_after({"rescue": None}), _act({"unrescue": None})),
+    "trigger_crash_dump": (_running, _act({"trigger_crash_dump": None})),
+    "soft_delete": (_running, _soft_delete),
+    "restore": (_softly_deleted, _act({"restore": None})),
+    "snapshot": (_running, _act({"createImage": {"name": "i"}})),
+    "backup": (
+        _running,
+        _act({"createBackup": {"name": "i", "backup_type": "daily", "rotation": 2}}),
+    ),
+    "discard_image": (_running, _discard_image),
+    "shelve": (_running, _act({"shelve": None})),
+    "shelve_offload": (_running, _act({"shelve": None})),
+    "unshelve": (_after({"shelve": None}), _act({"unshelve": None})),
+    "unshelve_here": (_shelved, _act({"unshelve": None})),
     "rebuild": (_running, _rebuild),
     "cold_move": (_running, _cold_move),
     "confirm_resize": (_moved, _act({"confirmResize": None})),

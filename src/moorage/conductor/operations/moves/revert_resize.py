@@ -18,7 +18,7 @@ from moorage.compute.quotas import usage
 from moorage.compute.servers.states import PowerNumber, VmState
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.moving import Moving
+from moorage.conductor.operations.moves.moving import Moving
 from moorage.conductor.placing.placed import MoveState, Placed
 
 

@@ -23,6 +23,12 @@ def of(server: Server, **differences: Any) -> dict[str, Any]:
         "key_name": server.key_name,
         "public_key": server.request.get("public_key"),
         "config_drive": server.config_drive,
+        "instance_name": server.instance_name,
+        "hostname": server.hostname,
+        "availability_zone": server.availability_zone or "",
+        "launch_index": server.launch_index,
+        "reservation_id": server.reservation_id,
+        "hardware": server.request.get("hardware") or {},
         "hints": server.request.get("scheduler_hints") or {},
         **differences,
     }

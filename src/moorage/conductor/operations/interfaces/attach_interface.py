@@ -20,7 +20,7 @@ from moorage.compute.ports import interfaces
 from moorage.conductor.engine import turns
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.interfaces import InterfaceKind, InterfaceState, end, port_of
+from moorage.conductor.operations.interfaces.interfaces import InterfaceKind, InterfaceState, end, port_of
 from moorage.conductor.ports import port_claims, server_ports
 from moorage.network.contract import Binding, NetworkError, NetworkFault, Networks, PortRequest
 

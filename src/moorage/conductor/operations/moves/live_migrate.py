@@ -3,6 +3,10 @@
     … agree → reserve (ports) → expect (the destination prepares) → migrate (the source sends it there) → bind
     → take_over → leave (the source forgets it) → done
 
+Once a driver has sent a server for good (`ARRIVED`), there is no way back: whatever fails from then on, the
+server is at its destination. If the source is lost in the middle of it, the destination is asked whether the
+server has come (look); nothing is destroyed there before that is known, since it may be the only one.
+
 An administrator may wish to abort it, until the source has sent it, or to hurry. The wish is in the
 migration's row; whoever works on the operation sees it at the next step, or tells the source at once.
 """
@@ -15,20 +19,24 @@ from typing import Any
 from moorage.bus.contract import ABORT, HURRY
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import LiveMigrationWish, MigrationStatus
-from moorage.compute.servers.states import VmState
-from moorage.conductor.agents import server_spec
+from moorage.compute.moves.move import MoveEnd
+from moorage.compute.servers import server_spec
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
-from moorage.conductor.operations.cold_move import arrival
-from moorage.conductor.operations.moving import Moving, destination, source
+from moorage.conductor.operations.moves.cold_move import arrival
+from moorage.conductor.operations.moves.moving import Moving, destination, source
 from moorage.conductor.placing.placed import MoveState
 from moorage.conductor.ports import server_ports
+from moorage.drivers.contract import NO_STATE
+from moorage.drivers.parts import ARRIVED
 from moorage.network.contract import NetworkError
 
 _LOOK_SECONDS = 5.0
 """So often a migration that is under way is looked at for wishes, at the latest."""
 _SIGNALS = {LiveMigrationWish.ABORT: ABORT, LiveMigrationWish.HURRY: HURRY}
 _ABORTED = "the live migration was aborted"
+_MOST_TRIES_THERE = 5
+"""So often the destination, or the network there, may fail a server that has arrived."""
 
 
 class LiveMigrateState(MoveState, kw_only=True, omit_defaults=True):
@@ -49,9 +57,11 @@ class LiveMigrate(Moving[LiveMigrateState]):
         Step("expect", then=("expected", "clean")),
         Step("expected", then=("migrate", "expect", "clean")),
         Step("migrate", then=("migrated", "clean")),
-        Step("migrated", then=("bind", "migrate", "clean")),
-        Step("bind", then=("take_over", "clean")),
-        Step("take_over", then=("taken_over", "clean")),
+        Step("migrated", then=("bind", "migrate", "look", "clean")),
+        Step("look", then=("looked", "migrate")),
+        Step("looked", then=("bind", "look", "clean")),
+        Step("bind", then=("take_over", "leave", "clean")),
+        Step("take_over", then=("taken_over", "leave", "clean")),
         Step("taken_over", then=("leave", "take_over", "clean")),
         Step("leave", then=("left", "release")),
         Step("left", then=("leave", "release")),
@@ -94,7 +104,14 @@ class LiveMigrate(Moving[LiveMigrateState]):
             then="expected",
             end=destination,
             elsewhere=True,
-            payload=lambda work: {"spec": server_spec.of(work.server, node_uuid=destination(work).node_uuid)},
+            payload=lambda work: {
+                "spec": server_spec.of(
+                    work.server,
+                    node_uuid=destination(work).node_uuid,
+                    allocations=work.state.place.allocations,
+                    network=server_ports.arriving(work),
+                )
+            },
         )
 
     def expected(self, batch: Sequence[Work[LiveMigrateState]]) -> None:
@@ -114,7 +131,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
             "live_migrate",
             then="migrated",
             end=source,
-            down=lambda work: self._stay(work, "the host went down"),
+            down=self._lose_source,
             payload=lambda work: {"destination": work.state.ticket},
         )
         for work in batch:
@@ -139,7 +156,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
     def _not_yet(self, work: Work[LiveMigrateState]) -> None:
         """It may take its time; once in a while the source is asked again, in case it forgot."""
         if source(work).host not in self._tools.hosts.up():
-            self._stay(work, "the host went down")
+            self._lose_source(work)
             return
         self._tell_wish(work)
         work.state.looks += 1
@@ -148,7 +165,51 @@ class LiveMigrate(Moving[LiveMigrateState]):
     def _stay(self, work: Work[LiveMigrateState], error: str) -> None:
         self.failed(work, "live_migrate", error, source(work), elsewhere=False)
 
+    # ------------------------------------------------------------ the source is lost in the middle of it
+
+    def _lose_source(self, work: Work[LiveMigrateState]) -> None:
+        if self._aborted(work):
+            self._abort(work)
+        else:
+            work.advance_to_task("look")
+
+    def look(self, batch: Sequence[Work[LiveMigrateState]]) -> None:
+        """Ask the destination; or the source again, if it is back: it knows best what it has done."""
+        up = self._tools.hosts.up()
+        for work in batch:
+            if source(work).host in up:
+                work.advance_to_task("migrate")
+        lost = [work for work in batch if source(work).host not in up]
+        self.ask(lost, "look", then="looked", end=destination, down=_look_later)
+
+    def looked(self, batch: Sequence[Work[LiveMigrateState]]) -> None:
+        for work, answer in self._tools.agents.answers(batch, "look"):
+            match answer:
+                case Done(facts) if facts["power_state"] != NO_STATE:
+                    work.state.parcel = {ARRIVED: True}
+                    self.record(work, MigrationStatus.POST_MIGRATING)
+                    work.advance("bind")
+                case Failed():
+                    self._stay(work, "the host went down")
+                case Done() | Silent():
+                    _look_later(work)
+
     # ------------------------------------------------------------ the destination has it
+
+    def failed(
+        self, work: Work[LiveMigrateState], step: str, error: str, end: MoveEnd, *, elsewhere: bool
+    ) -> None:
+        """A server that has arrived stays at its destination, and is the user's to look at."""
+        if not _has_arrived(work):
+            super().failed(work, step, error, end, elsewhere=elsewhere)
+        elif work.operation.tries < _MOST_TRIES_THERE:
+            work.operation.attempt += 1
+            work.try_again(step, _LOOK_SECONDS)
+        else:
+            self.note(work, self.arrive_event, error, host=end.host)
+            work.state.last_error = error
+            work.changes |= destination(work).as_columns()
+            work.advance_to_task("leave")
 
     def arrive(self, work: Work[LiveMigrateState]) -> None:
         work.advance_to_task("take_over")
@@ -166,7 +227,12 @@ class LiveMigrate(Moving[LiveMigrateState]):
     def release(self, batch: Sequence[Work[LiveMigrateState]]) -> None:
         for work in batch:
             self._tools.both_ends.release_source(work.state.move.migration_uuid)
-            work.changes |= {"vm_state": VmState.ACTIVE.value, "task_state": None}
+            error = work.state.last_error
+            if error is not None:
+                self.record(work, MigrationStatus.ERROR)
+                self.give_up(work, error)
+                continue
+            work.changes |= {"vm_state": work.state.move.old_state, "task_state": None}
             self.record(work, MigrationStatus.COMPLETED)
             self.note(work, "compute_post_live_migration_at_destination", host=work.server.host)
             work.finish()
@@ -188,3 +254,13 @@ class LiveMigrate(Moving[LiveMigrateState]):
         wish = self._wish(work)
         if wish is not None:
             self._tools.agents.signal(work, source(work).host, _SIGNALS[LiveMigrationWish(wish)])
+
+
+def _has_arrived(work: Work[LiveMigrateState]) -> bool:
+    return bool((work.state.parcel or {}).get(ARRIVED))
+
+
+def _look_later(work: Work[LiveMigrateState]) -> None:
+    """Each look is a task of its own: an agent that is asked the same again says what it said."""
+    work.operation.attempt += 1
+    work.wait("look", _LOOK_SECONDS)

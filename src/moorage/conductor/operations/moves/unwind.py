@@ -13,7 +13,7 @@ from functools import partial
 from moorage.compute.moves.migrations import MigrationStatus
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.moving import Moving, return_quota, stay_in_group
+from moorage.conductor.operations.moves.moving import Moving, return_quota, stay_in_group
 from moorage.conductor.placing.placed import MoveState
 from moorage.ledger import queue
 

@@ -17,7 +17,7 @@ from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import PowerNumber, TaskState, VmState
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.moving import Moving
+from moorage.conductor.operations.moves.moving import Moving
 from moorage.conductor.placing.placed import MoveState
 from moorage.core import uuids
 

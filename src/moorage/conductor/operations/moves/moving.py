@@ -27,6 +27,7 @@ from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import VmState
 from moorage.compute.servers.traces import AttemptRecord
+from moorage.conductor.agents import lasting_hardware
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.placing import groups
@@ -186,6 +187,7 @@ class Moving(OperationKind, Generic[M]):
         for work, answer in self._tools.agents.answers(batch, step, patient=self._alive(end)):
             match answer:
                 case Done(facts):
+                    lasting_hardware.keep(work, facts)
                     yield work, facts
                 case Failed(error, retry_elsewhere):
                     self.failed(work, step, error, end(work), elsewhere=elsewhere and retry_elsewhere)
@@ -267,7 +269,7 @@ class Moving(OperationKind, Generic[M]):
         self.ask(stopped, "start", then="restored", end=source, down=self.over)
 
     def _has_to_start(self, work: Work[M]) -> bool:
-        return self.stopped_at_source(work) and work.state.move.old_state == VmState.ACTIVE
+        return self.stopped_at_source(work) and work.state.move.old_state in (VmState.ACTIVE, VmState.PAUSED)
 
     def restored(self, batch: Sequence[Work[M]]) -> None:
         for work, answer in self._tools.agents.answers(batch, "restore", patient=self._alive(source)):

@@ -19,11 +19,11 @@ from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
+from moorage.compute.servers import server_spec
 from moorage.compute.servers.states import TaskState, VmState
-from moorage.conductor.agents import server_spec
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.moving import Moving, destination, source
+from moorage.conductor.operations.moves.moving import Moving, destination, source
 from moorage.conductor.placing.placed import MoveState
 from moorage.core.clock import utcnow
 from moorage.ledger import queue
@@ -69,7 +69,14 @@ class ColdMove(Moving[ColdMoveState]):
         return work.state.asked_source
 
     def hand_over(self, batch: Sequence[Work[ColdMoveState]]) -> None:
-        self.order(batch, "hand_over", then="handed_over", end=source, elsewhere=False)
+        self.order(
+            batch,
+            "hand_over",
+            then="handed_over",
+            end=source,
+            elsewhere=False,
+            payload=lambda work: {"flavor": work.state.move.flavor},
+        )
 
     def handed_over(self, batch: Sequence[Work[ColdMoveState]]) -> None:
         for work, facts in self.done(batch, "hand_over", end=source, elsewhere=False):
@@ -115,7 +122,11 @@ def arrival(work: Work[MoveState]) -> dict[str, Any]:
     """What the destination is told: the server as it shall be there, and what its source gave along."""
     move = work.state.move
     spec = server_spec.of(
-        work.server, node_uuid=destination(work).node_uuid, flavor=move.flavor, power_on=move.runs
+        work.server,
+        node_uuid=destination(work).node_uuid,
+        allocations=work.state.place.allocations,
+        flavor=move.flavor,
+        power_on=move.runs,
     )
     return {"spec": spec, "parcel": work.state.parcel}
 

@@ -1,0 +1,1 @@
+"""Actions that are about a server and an image: rescue, createImage, createBackup, shelve and their like."""

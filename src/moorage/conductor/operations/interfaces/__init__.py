@@ -1,0 +1,1 @@
+"""What changes the ports and addresses of a server that is there."""
