@@ -1,0 +1,1 @@
+"""The proxy to guests' screens and serial lines: pages, WebSockets, and what lies behind them."""
