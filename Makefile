@@ -15,13 +15,22 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help up test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-ports bench-targeted integration reference lab lock release-note clean
+.PHONY: guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 up: $(VENV)/.run  ## install and run Moorage in one process (SQLite in ./data, loopback)
 	$(BIN)/moorage up --data $(DATA) $(ARGS)
+
+# What is missing on this machine, `moorage doctor --driver libvirt` says, with the command that installs it.
+up-libvirt: $(VENV)/.libvirt guest-image  ## as `up`, with real servers: on this machine, by its libvirt (as root)
+	$(BIN)/moorage up --driver libvirt --data $(DATA) $(ARGS)
+
+guest-image: .cache/guest/disk.qcow2  ## make a small guest that real hosts can boot (Debian, amd64)
+
+.cache/guest/disk.qcow2: $(wildcard guest/*)
+	$(PYTHON) -m guest .cache/guest
 
 test: $(VENV)/.test  ## everything that CI runs: lint, types, layers, docs, all tests
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint docs reference lab
@@ -48,7 +57,12 @@ integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official 
 
 # More and longer schedules than in CI; `CHAOS_SEED=N` (which each run prints) repeats one.
 chaos: $(VENV)/.test lab  ## kill and race the services for half an hour, then check their books
-	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_KILLS=$${CHAOS_KILLS:-24} $(BIN)/pytest -s tests/chaos $(ARGS)
+	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_KILLS=$${CHAOS_KILLS:-24} CHAOS_SERVERS=$${CHAOS_SERVERS:-240} \
+	    $(BIN)/pytest -s tests/chaos $(ARGS)
+
+# The long form of what CI has of it: all moves and more kills.
+machines: $(VENV)/.test lab guest-image  ## with real virtual machines on hosts in namespaces (as root, long)
+	MOORAGE_MACHINES=1 MOORAGE_GUEST_KILLS=$${MOORAGE_GUEST_KILLS:-20} $(BIN)/pytest tests/integration/libvirt $(ARGS)
 
 bench-placement: $(VENV)/.test reference  ## side by side with the reference Placement (long)
 	$(BIN)/python -m bench.placement $(ARGS)
@@ -68,6 +82,9 @@ bench-ports: $(VENV)/.test lab  ## calls to Neutron a boot, and the time of both
 bench-fleet: $(VENV)/.test  ## share a simulated Ironic's nodes among hosts (long)
 	$(BIN)/python -m bench.fleet $(ARGS)
 
+bench-machines: $(VENV)/.test guest-image  ## boot and move real guests, beside `virsh` alone (as root, long)
+	$(BIN)/python -m bench.machines $(ARGS)
+
 reference: $(VENV)/.test
 	@$(BIN)/python -m tests.conformance.reference_env >/dev/null
 
@@ -84,6 +101,17 @@ microversions: $(VENV)/.test  ## write the tables of microversions into the docu
 	$(BIN)/python -m moorage.compute_api.microversions > docs/compute/microversions.md
 	$(BIN)/python -m moorage.placement.microversions > docs/placement/microversions.md
 
+# Only what the pages need: the library, and what it imports.
+NOVNC ?= 1.7.0
+novnc:  ## take noVNC (NOVNC=version) from npm's registry into src/moorage/consoles/novnc
+	rm -rf .cache/novnc && mkdir -p .cache/novnc
+	cd .cache/novnc && npm pack --silent @novnc/novnc@$(NOVNC) && tar -xzf *.tgz
+	rm -rf src/moorage/consoles/novnc && mkdir -p src/moorage/consoles/novnc/docs src/moorage/consoles/novnc/vendor
+	cd .cache/novnc/package && cp -r core AUTHORS LICENSE.txt $(CURDIR)/src/moorage/consoles/novnc
+	cp -r .cache/novnc/package/vendor/pako src/moorage/consoles/novnc/vendor
+	cp .cache/novnc/package/docs/LICENSE.MPL-2.0 src/moorage/consoles/novnc/docs
+	echo $(NOVNC) > src/moorage/consoles/novnc/VERSION
+
 release-note: $(VENV)/.test  ## start a release note: make release-note ARGS=short-name
 	$(BIN)/reno new $(ARGS)
 
@@ -97,6 +125,10 @@ clean:  ## remove environments, caches and built documents; ./data stays
 
 $(VENV)/.run: $(BIN)/python $(INPUTS)
 	$(PIP) -c requirements/ci.txt -e .
+	@touch $@
+
+$(VENV)/.libvirt: $(VENV)/.run
+	$(PIP) -c requirements/ci.txt -e '.[libvirt]'
 	@touch $@
 
 $(VENV)/.test: $(BIN)/python $(INPUTS)

@@ -17,5 +17,5 @@ def is_loopback(host: str) -> bool:
     return all(ipaddress.ip_address(str(address).split("%")[0]).is_loopback for address in found)
 
 
-def url(host: str, port: int) -> str:
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+def url(host: str, port: int, scheme: str = "http") -> str:
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"

@@ -14,7 +14,7 @@ from moorage.agent.journal import Journal
 from moorage.agent.ports import Ports, PortSettings
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.messaging import MessagingAgentSide
-from moorage.cli import agent_driver, metrics, settings
+from moorage.cli import agent_driver, metadata_forwarding, metrics, settings
 from moorage.cli.agent_driver import ChosenDriver
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
@@ -24,6 +24,7 @@ from moorage.core import log, private
 from moorage.core.config import ConfigError
 from moorage.drivers import installed
 from moorage.drivers.plugin import DriverContext
+from moorage.images.store import ApiImageStore
 from moorage.network.connect import connect_agent
 from moorage.placement.client.connect import connect
 
@@ -73,7 +74,8 @@ def run(
     ending = Shutdown(conf.process.grace_seconds)
     ending.listen()
     placement = connect(conf)
-    chosen = agent_driver.choose(plugin, DriverContext(conf.agent.host, directory, conf, placement))
+    context = DriverContext(conf.agent.host, directory, conf, placement, ApiImageStore(conf))
+    chosen = agent_driver.choose(plugin, context)
     service = AgentService(
         replace(AgentSettings.from_conf(conf), sweep_grace=chosen.loaded.sweep_grace),
         chosen.driver,
@@ -85,12 +87,16 @@ def run(
     )
     metrics.serve(conf.agent)
     service.start()
+    drivers = {conf.agent.host: chosen.driver}
+    forwarder = metadata_forwarding.start(conf.metadata.url, conf.metadata.shared_secret, drivers)
 
     def on_hangup() -> None:
         if _reload(chosen, config_file, overrides):
             service.look_soon()
 
     ending.wait(on_hangup)
+    if forwarder is not None:
+        forwarder.stop()
     service.stop()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moorage.bus.asking import AskingWhenNeeded
 from moorage.cli import workers as granian
 from moorage.cli.cloud import IMAGE_PATH
 from moorage.cli.errors import Commands
@@ -13,9 +14,9 @@ from moorage.compute_api.wsgi import build
 from moorage.db import engine
 from moorage.db.database import Database
 from moorage.http.auth import Wsgi
-from moorage.images import wsgi as images_wsgi
-from moorage.images.catalogue import Catalogue
+from moorage.images.api import wsgi as images_wsgi
 from moorage.images.connect import connect as connect_images
+from moorage.images.service import ImageService
 from moorage.network.connect import connect as connect_network
 from moorage.placement.client.connect import connect
 from moorage.scheduler import options as scheduler_options
@@ -34,6 +35,8 @@ def serve(
     """Run the Compute API until SIGTERM. A worker that dies is started again.
 
     It needs the database and Placement ([placement_client]); conductors find what it writes by themselves.
+    Only for what agents are asked within a request, as a server's console log, it needs RabbitMQ ([DEFAULT]
+    transport_url).
     What is not given here comes from [compute] in the configuration.
 
     Example: moorage-api --config-file /etc/moorage/moorage.conf --listen 10.0.0.5 --workers 4
@@ -54,16 +57,18 @@ def worker() -> Wsgi:
     """The application of one worker process."""
     conf = granian.begin()
     database = Database(engine.for_service(conf))
-    catalogue = Catalogue(database)
+    images = ImageService.from_conf(conf, database)
+    images.start()
     service = ComputeService(
         database=database,
         settings=ComputeSettings.from_conf(conf),
-        images=connect_images(conf, database),
+        images=connect_images(conf, images.catalogue),
         network=connect_network(conf, database),
         placement=connect(conf),
+        agents=AskingWhenNeeded(conf),
         scheduler=scheduler_options.settings(conf),
     )
-    return build(conf, service, {IMAGE_PATH: images_wsgi.build(conf, catalogue)})
+    return build(conf, service, {IMAGE_PATH: images_wsgi.build(conf, images)})
 
 
 def main() -> None:

@@ -18,6 +18,8 @@ from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import log
 from moorage.db import engine
 from moorage.db.database import Database
+from moorage.images.catalogue import Catalogue
+from moorage.images.connect import connect_conductor as connect_images
 from moorage.network.connect import connect_conductor
 from moorage.placement.client.connect import connect
 from moorage.placement.client.contract import PlacementClient
@@ -52,6 +54,7 @@ def run(config_file: ConfigFiles = None) -> None:
         MessagingConductorSide(conf),
         connect_conductor(conf, database),
         placement,
+        connect_images(conf, Catalogue(database)),
         notifications.from_conf(conf),
     )
     metrics.serve(conf.conductor)

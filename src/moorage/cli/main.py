@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from moorage.cli.capacity import capacity
+from moorage.cli.doctor import doctor
 from moorage.cli.errors import Commands
 from moorage.cli.explain import explain
+from moorage.cli.image import image
 from moorage.cli.ironic import ring
 from moorage.cli.plan import plan
 from moorage.cli.up import up
@@ -12,9 +14,12 @@ from moorage.cli.why import why
 
 commands = Commands(help="A compute control plane that speaks the OpenStack APIs.\n\nExample: moorage up")
 commands.command()(up)
+commands.command()(doctor)
 commands.command()(explain)
 commands.command()(plan)
 commands.command()(ring)
+
+commands.add_typer(image, name="image")
 
 placement = Commands(
     help='Ask a running Placement service.\n\nExample: moorage placement why "resources=VCPU:4"'

@@ -12,8 +12,7 @@ from moorage.compute_api import policies as compute
 from moorage.compute_api.routes import FURTHER_RULES
 from moorage.compute_api.routes import ROUTES as COMPUTE_ROUTES
 from moorage.http import policy as kit
-from moorage.http.rules import of_routes
-from moorage.images.api import ROUTES as IMAGE_ROUTES
+from moorage.images.api import policies as images
 from moorage.placement.api import policies as placement
 from moorage.placement.api.routes import ROUTES as PLACEMENT_ROUTES
 
@@ -24,7 +23,7 @@ def list_rules() -> list[policy.RuleDefault]:
     for rule in (
         *compute.rules(COMPUTE_ROUTES, FURTHER_RULES),
         *placement.rules(PLACEMENT_ROUTES),
-        *of_routes(IMAGE_ROUTES),
+        *images.rules(),
     ):
         by_name.setdefault(rule.name, rule)
     return list(by_name.values())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import logging
+import uuid
 from functools import partial
+from pathlib import Path
 
 from sqlalchemy.engine import Connection
 
@@ -10,7 +14,23 @@ from moorage.compute.errors import ConflictError
 from moorage.compute.flavors import flavors
 from moorage.db.database import Database
 from moorage.images.catalogue import Catalogue
+from moorage.images.record import ACTIVE, PUBLIC
+from moorage.images.service import ImageService
+from moorage.images.uploads import ImageBusyError
 
+LOG = logging.getLogger(__name__)
+
+GUEST = "moorage-guest"
+"""The name of the small guest that `make guest-image` makes."""
+GUEST_DIRECTORY = Path(__file__).resolve().parents[3] / ".cache" / "guest"
+_GUEST_MARK = {"moorage_guest": "true"}
+_GUEST_PROPERTIES = {
+    **_GUEST_MARK,
+    "hw_architecture": "x86_64",
+    "os_distro": "debian",
+    "hw_cdrom_bus": "scsi",  # Debian's cloud kernel sees no config drive on SATA
+    "hw_scsi_model": "virtio-scsi",
+}
 FLAVORS = (
     ("1", "m1.tiny", 1, 512, 1),
     ("2", "m1.small", 1, 2048, 20),
@@ -37,6 +57,36 @@ def _make(flavor: tuple[str, str, int, int, int], connection: Connection) -> boo
 def seed_images(database: Database) -> list[str]:
     """Put the images that are not there yet into the catalogue; their names."""
     return Catalogue(database).seed()
+
+
+def add_guest_image(images: ImageService, directory: Path = GUEST_DIRECTORY) -> str | None:
+    """Put the small guest into the catalogue, if it has been made, in the place of an older one; its id."""
+    disk = directory / "disk.qcow2"
+    if not disk.exists():
+        return None
+    with disk.open("rb") as file:
+        image_id = str(uuid.uuid5(uuid.NAMESPACE_OID, hashlib.file_digest(file, "sha256").hexdigest()))
+    for older in images.catalogue.select(_GUEST_MARK):
+        if older.id != image_id:
+            images.catalogue.delete(older.id)
+    images.catalogue.add(
+        {
+            "uuid": image_id,
+            "name": GUEST,
+            "visibility": PUBLIC,
+            "disk_format": "qcow2",
+            "container_format": "bare",
+            "min_ram": 128,
+            "properties": dict(_GUEST_PROPERTIES),
+        }
+    )
+    if images.catalogue.record(image_id).status != ACTIVE:
+        try:
+            with disk.open("rb") as file:
+                images.uploads.receive(image_id, file.read, disk.stat().st_size)
+        except ImageBusyError:
+            LOG.info("another process is putting %s into the catalogue", GUEST)
+    return image_id
 
 
 def seed_new_cloud(database: Database) -> None:

@@ -28,6 +28,7 @@ class ServiceType(StrEnum):
 
     PLACEMENT = "placement 1.39"
     COMPUTE = "compute 2.96"
+    IMAGE = "image 2.0"
 
     @property
     def type(self) -> str:
@@ -70,18 +71,18 @@ def _answer(method: str, path: str, body: Any, cloud: str | None, data: Path, se
     name = service.type.capitalize()
     headers = {"OpenStack-API-Version": service.value}
     try:
-        answer = _adapter(cloud, data, service).request(
+        answer = adapter(cloud, data, service).request(
             path, method, headers=headers, raise_exc=False, **({} if body is None else {"json": body})
         )
     except exceptions.ClientException as error:
         raise CommandError(f"{name} can't be reached: {error}") from error
     if answer.status_code >= 400:
-        raise CommandError(f"{name} answered {answer.status_code}: {_reason(answer)}")
+        raise CommandError(f"{name} answered {answer.status_code}: {reason(answer)}")
     content: bytes = answer.content
     return content
 
 
-def _adapter(cloud: str | None, data: Path, service: ServiceType) -> Adapter:
+def adapter(cloud: str | None, data: Path, service: ServiceType) -> Adapter:
     region = _region(cloud, data)
     return Adapter(
         region.get_session(),
@@ -108,7 +109,7 @@ def _region(cloud: str | None, data: Path) -> CloudRegion:
         raise CommandError(str(error)) from error
 
 
-def _reason(answer: Any) -> str:
+def reason(answer: Any) -> str:
     """Placement says `errors`, Compute the kind of the refusal; both have a sentence in it."""
     try:
         body = answer.json()

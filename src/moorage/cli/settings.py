@@ -18,6 +18,7 @@ from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.drivers import installed
 from moorage.http.options import OPTIONS as HTTP_OPTIONS
 from moorage.images.options import OPTIONS as IMAGE_OPTIONS
+from moorage.metadata.options import OPTIONS as METADATA_OPTIONS
 from moorage.network.options import OPTIONS as NETWORK_OPTIONS
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
 from moorage.scheduler.options import OPTIONS as SCHEDULER_OPTIONS
@@ -37,6 +38,7 @@ _OURS: Sequence[config.Options] = (
     SCHEDULER_OPTIONS,
     AGENT_OPTIONS,
     NETWORK_OPTIONS,
+    METADATA_OPTIONS,
     IMAGE_OPTIONS,
     BUS_OPTIONS,
 )

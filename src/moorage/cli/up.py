@@ -8,13 +8,15 @@ import resource
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from moorage.cli.embedded import Embedded, UpOptions
 from moorage.core import log
+
+if TYPE_CHECKING:
+    from moorage.cli.embedded import Embedded
 
 
 class Auth(StrEnum):
@@ -31,10 +33,31 @@ def up(
         int, typer.Option(min=1, max=65535, help="The port of the Placement API.")
     ] = 8778,
     compute_port: Annotated[int, typer.Option(min=1, max=65535, help="The port of the Compute API.")] = 8774,
+    console_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=65535,
+            help="The port of the proxy to servers' consoles. [default: 6080, or any that is free]",
+            show_default=False,
+        ),
+    ] = None,
+    driver: Annotated[
+        str | None,
+        typer.Option(
+            help="What servers run on: `libvirt` for real ones on this machine. "
+            "[default: what [agent] driver says, else simulated ones]",
+            show_default=False,
+        ),
+    ] = None,
     hosts: Annotated[
-        int,
-        typer.Option(min=0, help="Hosts that servers run on; [agent] driver says what they are."),
-    ] = 4,
+        int | None,
+        typer.Option(
+            min=0,
+            help="Hosts that servers run on. [default: 4, or 1 if it is this machine]",
+            show_default=False,
+        ),
+    ] = None,
     listen: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
     auth: Annotated[
         Auth | None,
@@ -50,7 +73,11 @@ def up(
     """Run all services in this process, until Ctrl-C or SIGTERM.
 
     Example: moorage up --data data --auth none
+
+    Real servers: moorage doctor --driver libvirt && moorage up --driver libvirt
     """
+    from moorage.cli.embedded import Embedded, UpOptions  # all services, which the other commands don't need
+
     _stay_on_one_processor()
     _allow_many_files()
     log.set_up("INFO" if verbose else "WARNING")  # the terminal is for the greeting, unless asked otherwise
@@ -60,6 +87,8 @@ def up(
             listen,
             placement_port,
             compute_port,
+            console_port,
+            driver,
             hosts,
             auth.value if auth is not None else None,
             config,
@@ -74,6 +103,7 @@ def _greet(console: Console, embedded: Embedded) -> None:
     console.print("[bold green]Moorage is up.[/]")
     console.print(f"  Compute         {embedded.endpoints.compute}/v2.1")
     console.print(f"  Placement       {embedded.endpoints.placement}")
+    console.print(f"  consoles        {embedded.conf.consoles.base_url}")
     console.print(f"  database        {embedded.database}")
     console.print(f"  authentication  {embedded.conf.auth.strategy}")
     if embedded.clouds_file is not None:
@@ -88,7 +118,9 @@ def _greet(console: Console, embedded: Embedded) -> None:
             "PATH=$PWD/client/bin:$PATH",
             soft_wrap=True,
         )
-        console.print("  openstack server create --flavor m1.tiny --image cirros-0.6.3-x86_64-disk one")
+        console.print(
+            f"  openstack server create --flavor m1.tiny --image {embedded.example_image} --wait one"
+        )
         console.print("  openstack server list")
         console.print("  openstack resource provider list")
         console.print(
