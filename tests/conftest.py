@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +22,10 @@ from tests.support.recycled_databases import RecycledDatabases
 BACKENDS = ("sqlite", "postgresql")
 _serial = itertools.count(1)
 
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+"""Tests start hundreds of Pythons, each of which would compile all that it imports, Neutron say, anew."""
+
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
 """No example fails by the clock: the machine may be busy with others."""
@@ -28,10 +35,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.rank(item.path))
 
 
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays: no need to look for garbage in there again and again."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """One server a test process; started by the first test that asks for it."""
-    with postgres_server.start() as server:
+    with postgres_server.start(postgres_server.HASTY) as server:
         yield server
 
 

@@ -15,8 +15,8 @@ from moorage.db.tables.moves import migrations
 from tests.chaos.books import check_counters
 from tests.support.deployment import EXCLUSIVE_CLASS, EXCLUSIVE_FLAVOR, EXCLUSIVE_HOST, Deployment
 
-SETTLED = {"ACTIVE", "SHUTOFF", "ERROR"}
-_POWER = {"ACTIVE": 1, "SHUTOFF": 4}
+SETTLED = {"ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED", "RESCUE", "ERROR"}
+_POWER = {"ACTIVE": 1, "RESCUE": 1, "PAUSED": 3, "SHUTOFF": 4, "SUSPENDED": 7}
 _FLAVOR = {"vcpus": 1, "ram": 64, "disk": 1}
 
 Difference = str

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -22,13 +22,22 @@ _ACTIONS: dict[str, list[dict[str, Any]]] = {
         {"reboot": {"type": "SOFT"}},
         {"reboot": {"type": "HARD"}},
         {"os-migrateLive": {"host": None, "block_migration": "auto"}},
+        {"pause": None},
+        {"suspend": None},
+        {"rescue": None},
     ],
+    "PAUSED": [{"unpause": None}, {"reboot": {"type": "HARD"}}],
+    "SUSPENDED": [{"resume": None}, {"reboot": {"type": "HARD"}}],
+    "RESCUE": [{"unrescue": None}],
     "SHUTOFF": [{"os-start": None}, {"reboot": {"type": "HARD"}}],
 }
 
 
 class User:
     """Works alone in a project; asks one API or another."""
+
+    actions = _ACTIONS
+    """What they ask of servers, by status."""
 
     def __init__(self, project: str, urls: Sequence[str], image_id: str, seed: int) -> None:
         self._urls = urls
@@ -74,7 +83,7 @@ class User:
         self._call("POST", "/servers", {"server": server})
 
     def act_on(self, server: dict[str, Any]) -> None:
-        actions = _ACTIONS.get(server["status"])
+        actions = self.actions.get(server["status"])
         if server["status"] == "ERROR":
             self.delete(server["id"])
         elif actions is not None:
@@ -96,9 +105,10 @@ class User:
 class Crowd:
     """All of them at once, until stopped. `wanted` is how many servers there are about, all together."""
 
-    def __init__(self, urls: Sequence[str], image_id: str, seed: int, wanted: int) -> None:
-        self.users = [User(project, urls, image_id, seed) for project in PROJECTS]
-        self._each = wanted // len(PROJECTS)
+    def __init__(self, users: Sequence[User], wanted: int, pause: float = 0.1) -> None:
+        self.users = users
+        self._pause = pause
+        self._each = wanted // len(users)
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=self._live, args=(user,), daemon=True) for user in self.users
@@ -120,8 +130,7 @@ class Crowd:
         return [surprise for user in self.users for surprise in user.surprises]
 
     def _live(self, user: User) -> None:
-        while not self._stop.is_set():
-            try:
+        """With a pause to think: a cloud is kept busy by what it has to do, not by being looked at."""
+        while not self._stop.wait(self._pause):
+            with contextlib.suppress(requests.RequestException):
                 user.act(self._each)
-            except requests.RequestException:
-                time.sleep(0.1)

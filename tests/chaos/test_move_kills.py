@@ -30,10 +30,19 @@ vcpus = 32
 faults = hand_over:delay=0.05+fail@0.05,take_over:delay=0.05+fail_here@0.15,expect:fail_here@0.1,\
 live_migrate:delay=0.1+fail@0.1,rebuild:delay=0.05
 """
+UNFINISHED = "SELECT id FROM operations WHERE finished_at IS NULL"
 KILLS = 4
 SERVERS = 16
 HOSTS = 4
-SETTLED = {"ACTIVE", "ERROR", "SHUTOFF", "VERIFY_RESIZE"}
+AT_REST = {"ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED", "RESCUE", "SHELVED_OFFLOADED"}
+SETTLED = {*AT_REST, "ERROR", "VERIFY_RESIZE"}
+WAYS_BACK: dict[str, list[dict[str, Any]]] = {
+    "VERIFY_RESIZE": [{"confirmResize": None}, {"revertResize": None}],
+    "PAUSED": [{"unpause": None}, {"reboot": {"type": "HARD"}}],
+    "SUSPENDED": [{"resume": None}],
+    "RESCUE": [{"unrescue": None}],
+    "SHELVED_OFFLOADED": [{"unshelve": None}],
+}
 
 
 def start(directory: Path, port: int) -> Service:
@@ -93,8 +102,8 @@ class Movers:
 
 
 def _something(server: dict[str, Any], chance: random.Random) -> dict[str, Any]:
-    if server["status"] == "VERIFY_RESIZE":
-        return chance.choice([{"confirmResize": None}, {"revertResize": None}])
+    if server["status"] in WAYS_BACK:
+        return chance.choice(WAYS_BACK[server["status"]])
     other = "2" if server["flavor"]["original_name"] == "m1.tiny" else "1"
     return chance.choice(
         [
@@ -103,6 +112,12 @@ def _something(server: dict[str, Any], chance: random.Random) -> dict[str, Any]:
             {"resize": {"flavorRef": other}},
             {"os-migrateLive": {"host": None, "block_migration": "auto"}},
             {"rebuild": {"imageRef": server["image"]["id"]}},
+            {"pause": None},
+            {"suspend": None},
+            {"rescue": None},
+            {"createImage": {"name": "i"}},
+            {"createBackup": {"name": "b", "backup_type": "daily", "rotation": 1}},
+            {"shelve": None},
         ]
     )
 
@@ -164,9 +179,11 @@ def test_a_cloud_that_is_killed_while_servers_move(tmp_path: Path) -> None:
         with contextlib.suppress(NotReadyError):
             wait_until(lambda: copies(tmp_path) == homes(found), "hosts to have just their servers", 60)
         assert copies(tmp_path) == homes(found)
+        database = tmp_path / "data" / "moorage.sqlite"
+        wait_until(lambda: not rows(database, UNFINISHED), "the ledger to be empty", 60)
         statuses = {server["status"] for server in found.values()}
-        assert statuses <= {"ACTIVE", "SHUTOFF"}, (statuses, service.log_tail())
-    check_books(tmp_path / "data" / "moorage.sqlite", found)
+        assert statuses <= AT_REST, (statuses, service.log_tail())
+    check_books(database, found)
 
 
 def hosts_known(url: str) -> int:
@@ -175,8 +192,9 @@ def hosts_known(url: str) -> int:
 
 
 def homes(found: dict[str, Any]) -> dict[str, list[str]]:
-    """Where the API says that each server is."""
-    return {uuid: [server["OS-EXT-SRV-ATTR:host"]] for uuid, server in found.items()}
+    """Where the API says that each server is, of those that are anywhere."""
+    hosts = {uuid: server["OS-EXT-SRV-ATTR:host"] for uuid, server in found.items()}
+    return {uuid: [host] for uuid, host in hosts.items() if host is not None}
 
 
 def copies(directory: Path) -> dict[str, list[str]]:
@@ -189,7 +207,10 @@ def copies(directory: Path) -> dict[str, list[str]]:
 
 
 def check_books(database: Path, found: dict[str, Any]) -> None:
-    """Each server holds its flavor on its host's node, and nobody else holds anything."""
+    """Each server holds its flavor on its host's node, and nobody else holds anything.
+
+    No image waits for data; those that servers are shelved in are there.
+    """
     query = """SELECT c.uuid, p.name, k.name, a.used FROM allocations a
         JOIN consumers c ON a.consumer_id = c.id
         JOIN providers p ON a.provider_id = p.id JOIN resource_classes k ON a.class_id = k.id"""
@@ -201,7 +222,11 @@ def check_books(database: Path, found: dict[str, Any]) -> None:
         (uuid, server["OS-EXT-SRV-ATTR:host"], name): server["flavor"][size]
         for uuid, server in found.items()
         for name, size in (("VCPU", "vcpus"), ("MEMORY_MB", "ram"), ("DISK_GB", "disk"))
+        if server["OS-EXT-SRV-ATTR:host"] is not None
     }
+    shelved = sum(server["OS-EXT-SRV-ATTR:host"] is None for server in found.values())
+    assert rows(database, "SELECT uuid FROM images WHERE status <> 'active'") == set()
+    assert len(rows(database, "SELECT uuid FROM images WHERE name LIKE '%-shelved'")) == shelved
     assert held == expected
     assert rows(database, "SELECT server_uuid FROM addresses") == set(found)
     assert active == 0

@@ -22,15 +22,25 @@ from openstack.exceptions import (
 
 from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
+from moorage.core import uuids
 from moorage.core.openstack_services import adapter
 from moorage.core.paging import Page
+from moorage.drivers.image_store import ImageStoreError
+from moorage.images import connect as connect_images
+from moorage.images import link as image_link
+from moorage.images import store as image_store
+from moorage.images.contract import ImageRefusedError, NewImage
+from moorage.images.glance import GlanceImages
+from moorage.images.store import ApiImageStore
 from moorage.network.connect import link
+from moorage.network.contract import Binding, NetworkError, PortRecord, PortRequest, ServerPorts
 from moorage.network.neutron import NeutronNetwork
 from moorage.network.neutron_link import NeutronLink, Query
 from tests.chaos.port_storm import PortStorm
 from tests.integration import openstack_site
 from tests.integration.openstack_site import HOSTS, Site
 from tests.support.crossing import PROJECT, Crossing
+from tests.support.faulty_proxy import Fault, in_front_of
 from tests.support.processes import wait_until
 
 ABSENT = "00000000-0000-4000-8000-00000000dead"
@@ -108,6 +118,37 @@ def test_security_groups_go_by_their_names(site: Site, plain: Any) -> None:
     assert port.security_group_ids == [group.id]
     with pytest.raises(BadRequestException, match="Security group nonsense not found"):
         site.boot([{"uuid": plain.id}], security_groups=[{"name": "nonsense"}])
+    other = site.demo.network.create_security_group(name="inside-only")
+    compute = site.demo.compute
+    for change, held in (
+        (compute.add_security_group_to_server, {group.id, other.id}),
+        (compute.remove_security_group_from_server, {group.id}),
+    ):
+        change(server, other)
+        (port,) = site.ports_of(server)
+        assert set(port.security_group_ids) == held
+        names = {each["name"] for each in compute.get_server(server).security_groups}
+        assert names == {{group.id: "web-only", other.id: "inside-only"}[each] for each in held}
+    with pytest.raises(NotFoundException, match="not associated with the instance"):
+        compute.remove_security_group_from_server(server, other)
+
+
+def test_a_shelved_server_is_kept_in_glance_and_keeps_its_ports(site: Site, plain: Any) -> None:
+    server = site.booted([{"uuid": plain.id}])
+    (before,) = site.ports_of(server)
+    compute = site.demo.compute
+    compute.shelve_server(server)
+    compute.wait_for_server(server, "SHELVED_OFFLOADED", ["ERROR"], interval=0.2, wait=60)
+    (port,) = site.ports_of(server)
+    assert (port.id, port.binding_host_id, port.fixed_ips) == (before.id, "", before.fixed_ips)
+    (image,) = site.demo.image.images(name=f"{server.name}-shelved")
+    assert (image.status, image.owner) == ("active", site.lab.demo.project_id)
+    compute.unshelve_server(server)
+    back = compute.wait_for_server(server, "ACTIVE", ["ERROR"], interval=0.2, wait=60)
+    (port,) = site.ports_of(server)
+    assert (port.id, port.fixed_ips) == (before.id, before.fixed_ips)
+    assert port.binding_host_id == compute.get_server(back).compute_host
+    wait_until(lambda: not list(site.demo.image.images(name=f"{server.name}-shelved")), "its image to go", 30)
 
 
 # ---------------------------------------------------------------- ports that users bring
@@ -282,6 +323,62 @@ def test_images_are_those_that_glance_shows_to_the_user(site: Site, plain: Any) 
         site.boot([{"uuid": plain.id}], image_id=large.id)
 
 
+def test_records_of_snapshots_are_made_found_and_deleted_in_glance(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_link, "_PAGE", 2)  # as Glance pages long lists
+    images = GlanceImages(connect_images.link(settings.read([site.directory / "moorage.conf"])))
+    project, marks = site.lab.demo.project_id, {"instance_uuid": uuids.generate(), "image_type": "backup"}
+    chosen = [uuids.generate() for _ in range(5)]
+    for image_id in (*chosen, chosen[0]):
+        assert images.create(NewImage("snap", project, id=image_id, properties=marks)) == image_id
+    others = images.create(NewImage("snap", site.lab.moorage.project_id, properties=marks))
+    found = images.select(marks, project_id=project)
+    assert sorted(image.id for image in found) == sorted(chosen)
+    assert [image.created_at for image in found] == sorted(
+        (image.created_at for image in found), reverse=True
+    )
+    assert site.demo.image.get_image(chosen[0]).status == "queued", "its owner sees it"
+    token = site.demo.session.get_token()
+    own = images.create(NewImage("own", project, min_ram=64), token)
+    assert images.find(own, token).min_ram == 64
+    site.admin.image.update_image(own, is_protected=True)
+    with pytest.raises(ImageRefusedError):
+        images.delete(own, token)
+    site.admin.image.update_image(own, is_protected=False)
+    for image_id in (*chosen, others, own, own):
+        images.delete(image_id)
+    assert images.select(marks) == []
+
+
+def test_agents_get_images_from_glance_and_put_snapshots_there(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_store, "_PAUSES", (0.01,) * 5)
+    read = settings.read([site.directory / "moorage.conf"])
+    images = GlanceImages(connect_images.link(read))
+    data = random.randbytes(3_000_000)
+    (tmp_path / "disk").write_bytes(data)
+    snapshot = images.create(NewImage("snap", site.lab.demo.project_id))
+    for _ in range(2):
+        ApiImageStore(read).upload(snapshot, tmp_path / "disk", "raw", {"kind": "a/b"})
+    told = site.demo.image.get_image(snapshot)
+    assert (told.status, told.size, told.disk_format) == ("active", len(data), "raw")
+    with in_front_of(site.lab.glance.port) as proxy:
+        elsewhere = tmp_path / "agent.conf"
+        elsewhere.write_text(f"[glance]\nendpoint_override = http://127.0.0.1:{proxy.port}\n")
+        store = ApiImageStore(settings.read([site.directory / "moorage.conf", elsewhere]))
+        image = store.describe(snapshot)
+        assert (image.properties, image.hash_algorithm) == ({"kind": "a/b"}, "sha512")
+        proxy.fail(Fault(cut=True, method="GET", path="/file", times=2))
+        store.download(image, tmp_path / "back", lambda: None)
+        assert (tmp_path / "back").read_bytes() == data
+        assert [status for _, path, status in proxy.answered if path.endswith("/file")] == [200, 206, 206]
+    images.delete(snapshot)
+    with pytest.raises(ImageStoreError, match="not there"):
+        store.describe(snapshot)
+
+
 # ---------------------------------------------------------------- segments
 
 
@@ -426,6 +523,7 @@ def test_ports_follow_a_server_that_moves(site: Site, plain: Any, way: str) -> N
     (after,) = site.ports_of(server)
     assert (after.id, after.fixed_ips) == (before.id, before.fixed_ips)
     assert after.binding_host_id == target
+    assert after.binding_profile == {}
     assert [binding.host for binding in site.admin.network.port_bindings(after.id)] == [target]
 
 
@@ -613,6 +711,42 @@ def test_a_port_loses_all_its_bindings_but_the_one_that_counts(site: Site, plain
     left = neutron.find_some(f"ports/{port}/bindings")
     assert [(binding["host"], binding["status"]) for binding in left] == [(hosts[0], "ACTIVE")]
     neutron.delete("ports", port)
+
+
+def test_a_port_tells_how_it_is_plugged_at_either_end_of_a_move(site: Site, plain: Any) -> None:
+    """Also if a conductor dies in between, and the next one does it all again."""
+    neutron = link_of(site)
+    network = NeutronNetwork(neutron)
+    here, there, *_ = HOSTS
+    order = PortRequest(ABSENT, site.lab.demo.project_id, "told", [{"uuid": plain.id}])
+    (prepared,) = network.prepare([order])
+    (bound,) = network.bind([Binding(ABSENT, ports_in(prepared), here, "default")])
+    (port,) = ports_in(bound)
+    assert (port.vif_type, port.vnic_type, port.mtu) == ("ovs", "normal", plain.mtu)
+    assert port.vif_details["bridge_name"] == "br-int"
+    (subnet,) = port.subnets
+    (told,) = neutron.find("subnets", [("network_id", plain.id)])
+    assert (subnet.cidr, subnet.gateway_ip, subnet.enable_dhcp) == (told["cidr"], told["gateway_ip"], True)
+    for _ in range(2):
+        (expected,) = network.expect([Binding(ABSENT, [port], there, "default")])
+    (moving,) = ports_in(expected)
+    assert moving.expected_binding is not None
+    assert moving.expected_binding.vif_type == "ovs"
+    assert neutron.show("ports", port.id)["binding:profile"] == {"migrating_to": there}
+    for end in (here, there):  # back where it was, then there after all
+        if end == there:
+            (moving,) = ports_in(network.expect([Binding(ABSENT, [port], there, "default")])[0])
+        for _ in range(2):
+            (bound,) = network.bind([Binding(ABSENT, [moving], end, "default")])
+        shown = neutron.show("ports", port.id)
+        assert (shown["binding:host_id"], shown["binding:profile"]) == (end, {})
+        assert [row["host"] for row in neutron.find_some(f"ports/{port.id}/bindings")] == [end]
+    network.release([ServerPorts(ABSENT, ports_in(bound))])
+
+
+def ports_in(outcome: list[PortRecord] | NetworkError) -> list[PortRecord]:
+    assert not isinstance(outcome, NetworkError), outcome
+    return outcome
 
 
 # ---------------------------------------------------------------- amid an upgrade

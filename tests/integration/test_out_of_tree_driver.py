@@ -143,5 +143,5 @@ def test_where_it_is_not_installed_that_is_said(tmp_path: Path, config: Path) ->
     )
     assert run.returncode == 1
     assert run.stderr == (
-        "error: [agent] driver: there is no driver 'notebook'; installed are: fake, ironic\n"
+        "error: [agent] driver: there is no driver 'notebook'; installed are: fake, ironic, libvirt\n"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from openstack.compute.v2.server import Server
@@ -20,7 +21,8 @@ from tests.support.deployment import (
     Deployment,
     running,
 )
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
+from tests.support.websockets import WebSocketClient
 
 HOSTS = {*SHARED_HOSTS, EXCLUSIVE_HOST}
 APIS = (0, 1)
@@ -158,3 +160,29 @@ def test_an_agent_that_is_ended_goes_on_where_it_was(deployment: Deployment) -> 
     assert [kept.uuid for kept in deployment.kept_by(EXCLUSIVE_HOST)] == [server.id]
     delete(sdk, alive)
     assert deployment.kept_by(EXCLUSIVE_HOST) == []
+
+
+def test_consoles_reach_across_processes_and_a_proxy_may_be_killed(deployment: Deployment) -> None:
+    sdk = deployment.connect(0)
+    server = sdk.compute.wait_for_server(boot(sdk, "talkative"), wait=60)
+    told = sdk.compute.get_server_console_output(server)
+    assert told is not None
+    assert server.id in told["output"]
+    assert sdk.compute.get(f"/servers/{server.id}/diagnostics", microversion="2.48").status_code == 200
+    console = sdk.compute.create_console(server, console_type="serial")
+    assert console is not None
+    proxy = deployment.server("console-proxy", "moorage-console-proxy", free_port())
+    here = f"ws://127.0.0.1:{proxy.port}/?{urlsplit(console['url']).query}"
+    for _life in range(2):
+        proxy.start()
+        client = WebSocketClient(here)
+        assert server.id.encode() in client.receive(60)
+        proxy.kill()
+        client.await_end()
+        client.close()
+    proxy.start()
+    client = WebSocketClient(here)
+    delete(sdk, server)
+    client.await_end()
+    client.close()
+    assert proxy.end() == 0

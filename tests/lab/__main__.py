@@ -8,10 +8,14 @@ from tests.conformance.suites import CLIENT_SUITES
 from tests.lab.client.openstack import CLIENT
 from tests.lab.ironic.service import IRONIC
 from tests.lab.keystone.pristine import pristine_state
+from tests.lab.libvirt.programs import ready
 from tests.lab.nova.pristine import pristine_dumps
 from tests.lab.openstack.environment import OPENSTACK
 
-LONGEST_FIRST = (pristine_dumps, OPENSTACK.bin, pristine_state, IRONIC.bin, CLIENT_SUITES.bin, CLIENT.bin)
+LONGEST_FIRST = (
+    *(pristine_dumps, OPENSTACK.bin, ready, pristine_state),
+    *(IRONIC.bin, CLIENT_SUITES.bin, CLIENT.bin),
+)
 
 with ThreadPoolExecutor(2) as pool:
     for made in [pool.submit(make) for make in LONGEST_FIRST]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,8 +19,9 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.http.options import OPTIONS as HTTP_OPTIONS
-from moorage.images import wsgi as image_wsgi
-from moorage.images.catalogue import Catalogue
+from moorage.images.api import wsgi as image_wsgi
+from moorage.images.options import OPTIONS as IMAGE_OPTIONS
+from moorage.images.service import ImageService
 from moorage.network.options import OPTIONS as NETWORK_OPTIONS
 from moorage.network.pool import PoolNetwork, PoolSettings
 from moorage.placement.client.local import LocalPlacement
@@ -27,7 +29,14 @@ from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
 from moorage.placement.service import PlacementService
 
 LATEST = "2.96"
-_AREAS = (DATABASE_OPTIONS, HTTP_OPTIONS, COMPUTE_OPTIONS, PLACEMENT_OPTIONS, NETWORK_OPTIONS)
+_AREAS = (
+    DATABASE_OPTIONS,
+    HTTP_OPTIONS,
+    COMPUTE_OPTIONS,
+    PLACEMENT_OPTIONS,
+    NETWORK_OPTIONS,
+    IMAGE_OPTIONS,
+)
 
 
 @dataclass(frozen=True)
@@ -113,23 +122,26 @@ def cloud_on(
     url: str, overrides: dict[str, object] | None = None, files: Sequence[str] = ()
 ) -> Iterator[Cloud]:
     """All but conductors and agents: what a request writes stays as it was written."""
-    settings = {"database.connection": url, "auth.strategy": "none", **(overrides or {})}
+    directory = tempfile.TemporaryDirectory()
+    own = {"database.connection": url, "auth.strategy": "none", "images.directory": directory.name}
+    settings = {**own, **(overrides or {})}
     conf = config.read(files, _AREAS, settings)
     connected = engine.for_service(conf)
     migrate.sync(connected)
     database = Database(connected)
     placement = PlacementService.from_conf(conf)
     placement.start()
-    catalogue = Catalogue(database)
-    catalogue.seed()
+    images = ImageService.from_conf(conf, database)
+    images.catalogue.seed()
     service = ComputeService(
         database,
         ComputeSettings.from_conf(conf),
-        images=catalogue,
+        images=images.catalogue,
         network=PoolNetwork(database, PoolSettings.from_conf(conf)),
         placement=LocalPlacement(placement),
     )
-    application = wsgi.build(conf, service, {"/image": image_wsgi.build(conf, catalogue)})
+    application = wsgi.build(conf, service, {"/image": image_wsgi.build(conf, images)})
     yield Cloud(conf, service, testing.TestClient(application))
     placement.stop()
     connected.dispose()
+    directory.cleanup()

@@ -23,9 +23,9 @@ from moorage.db import engine, migrate
 from moorage.db.tables.compute import operations, services
 from moorage.db.tables.placement import allocations, consumers
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
-from moorage.images import wsgi as images_wsgi
-from moorage.images.catalogue import Catalogue
+from moorage.images.api import wsgi as images_wsgi
 from moorage.images.connect import connect as connect_images
+from moorage.images.service import ImageService
 from moorage.network.absent import AbsentNetwork
 from moorage.network.contract import Network
 from moorage.placement.client.local import LocalPlacement
@@ -61,18 +61,20 @@ class Crossing:
         self._client = LocalPlacement(self._placement)
         self._bus = LocalBus()
         self.agents: dict[str, AgentService] = {}
+        self.drivers: dict[str, FakeDriver] = {}
         self.conductor: ConductorService | None = None
+        images = ImageService.from_conf(self.conf, self.database)
+        self._images = connect_images(self.conf, images.catalogue)
         compute = ComputeService(
             database=self.database,
             settings=ComputeSettings.from_conf(self.conf),
-            images=connect_images(self.conf, self.database),
+            images=self._images,
             network=network_of("api"),
             placement=self._client,
             wake=self._wake,
         )
         headers = {"x-auth-token": PROJECT, "openstack-api-version": "compute 2.96"}
-        images = images_wsgi.build(self.conf, Catalogue(self.database))
-        application = compute_wsgi.build(self.conf, compute, {"/image": images})
+        application = compute_wsgi.build(self.conf, compute, {"/image": images_wsgi.build(self.conf, images)})
         self.api = testing.TestClient(application, headers=headers)
 
     def stop(self) -> None:
@@ -99,6 +101,7 @@ class Crossing:
             self._bus.conductor_side(),
             network,
             self._client,
+            self._images,
         )
         self.conductor.start()
 
@@ -110,6 +113,7 @@ class Crossing:
         credentials: bool = True,
         faults: str = "",
         plug_seconds: float = PATIENCE,
+        driver: type[FakeDriver] = FakeDriver,
     ) -> None:
         """In place of the one that the host had, with what that one has left."""
         self.stop_agent(host)
@@ -117,9 +121,10 @@ class Crossing:
         directory.mkdir(parents=True, exist_ok=True)
         fake = settings.read(None, {"fake.faults": {"spawn": faults}} if faults else {})
         network = self._network_of(host) if credentials else None
+        self.drivers[host] = driver(host, FakeSettings.from_conf(fake), directory)
         agent = AgentService(
             replace(AgentSettings.from_conf(self.conf), host=host, driver="fake", version=version),
-            FakeDriver(host, FakeSettings.from_conf(fake), directory),
+            self.drivers[host],
             self._bus.agent_side(),
             self._client,
             Journal(directory / "journal.sqlite"),

@@ -319,6 +319,10 @@ class Deployment:
         own = {**AGENT_SETTINGS, "host": host, "state_directory": str(self.directory / host)}
         return self._configure(host, {**more, "agent": {**own, **more["agent"]}})
 
+    def server(self, name: str, program: str, port: int) -> Part:
+        """A further part, which has the database; whoever asks for it starts and ends it."""
+        return self._server(name, program, self.config, port)
+
     def _server(self, name: str, program: str, config: Path, port: int) -> Part:
         return self._part(name, program, config, "--listen", "127.0.0.1", "--port", str(port), port=port)
 

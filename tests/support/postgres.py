@@ -51,6 +51,9 @@ SETTINGS: Mapping[str, str] = {
     "log_min_messages": "warning",
 }
 
+HASTY: Mapping[str, str] = {"fsync": "off", "full_page_writes": "off"}
+"""For whoever does not end the server by force, or keeps nothing of it."""
+
 HOSTILE: Mapping[str, str] = {
     "timezone": "America/St_Johns",
     "datestyle": "SQL, DMY",

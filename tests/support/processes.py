@@ -33,11 +33,17 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
-    deadline = time.monotonic() + timeout
-    while not condition():
-        if time.monotonic() > deadline:
+    """Looks less often the longer it takes, and rests as long as a look takes: those that are waited for need
+    the processors, too."""
+    begun = time.monotonic()
+    while True:
+        looked = time.monotonic()
+        if condition():
+            return
+        now = time.monotonic()
+        if now > begun + timeout:
             raise NotReadyError(f"timed out waiting for {what}")
-        time.sleep(0.02)
+        time.sleep(max(0.01, now - looked, min(0.25, (now - begun) / 10)))
 
 
 def is_alive(pid: int) -> bool:

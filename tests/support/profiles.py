@@ -48,5 +48,5 @@ def ini(settings: Settings) -> str:
     lines = []
     for section, options in settings.items():
         lines.append(f"[{section}]")
-        lines += [f"{name} = {value.replace('%', '%%')}" for name, value in options.items()]
+        lines += [f"{name} = {value}" for name, value in options.items()]
     return "\n".join(lines) + "\n"

@@ -26,6 +26,16 @@ from moorage.network.neutron_link import NeutronLink
 NETWORK = "11111111-0000-4000-8000-000000000001"
 SEGMENT = "33333333-0000-4000-8000-000000000001"
 _SUBNET = "22222222-0000-4000-8000-000000000001"
+_A_SUBNET = {
+    "id": _SUBNET,
+    "ip_version": 4,
+    "cidr": "10.9.0.0/16",
+    "gateway_ip": "10.9.0.1",
+    "dns_nameservers": ["10.9.0.2"],
+    "host_routes": [{"destination": "10.8.0.0/16", "nexthop": "10.9.0.3"}],
+    "enable_dhcp": True,
+    "ipv6_address_mode": None,
+}
 _WHO = "X-Asker"
 PAGE = 2
 """No list is longer, as in a Neutron with `pagination_max_limit`."""
@@ -46,6 +56,8 @@ class StageNeutron:
 
     def __init__(self) -> None:
         self.ports: dict[str, Json] = {}
+        self.bindings: dict[str, list[Json]] = {}
+        """By port: those beside the one that counts."""
         self.asked: list[tuple[str, str, str]] = []
         """Who, with which method, for what."""
         self.unbindable: set[str] = set()
@@ -107,8 +119,7 @@ class StageNeutron:
                 return 200, {"network": _network()}
             case "GET", ["subnets"]:
                 segment = SEGMENT if self.routed else None
-                subnet = {"id": _SUBNET, "ip_version": 4, "cidr": "10.9.0.0/16", "segment_id": segment}
-                return 200, _page("subnets", [subnet], query)
+                return 200, _page("subnets", [{**_A_SUBNET, "segment_id": segment}], query)
             case "GET", ["network-ip-availabilities", _]:
                 count = {"subnet_id": _SUBNET, "total_ips": 65_000, "used_ips": len(self.ports)}
                 return 200, {"network_ip_availability": {"subnet_ip_availability": [count]}}
@@ -135,8 +146,17 @@ class StageNeutron:
             case "PUT", ["ports", port_id, "tags"]:
                 self._port(port_id)["tags"] = body["tags"]
                 return 200, body
-            case "GET", ["ports", _, "bindings"]:
-                return 200, _page("bindings", [], query)
+            case "GET", ["ports", port_id, "bindings"]:
+                return 200, {"bindings": self._bindings(port_id)}
+            case "POST", ["ports", port_id, "bindings"]:
+                return 201, {"binding": self._add_binding(port_id, body["binding"])}
+            case "GET", ["ports", port_id, "bindings", host]:
+                return 200, {"binding": self._binding(port_id, host)}
+            case "DELETE", ["ports", port_id, "bindings", host]:
+                self.bindings[port_id].remove(self._binding(port_id, host))
+                return 204, {}
+            case "PUT", ["ports", port_id, "bindings", host, "activate"]:
+                return 200, self._activate(port_id, host)
             case "GET", ["floatingips"]:
                 return 200, _page("floatingips", [], query)
         raise Refusal(404, "HTTPNotFound")
@@ -153,6 +173,9 @@ class StageNeutron:
             "device_owner": "",
             "binding:host_id": "",
             "binding:vif_type": "unbound",
+            "binding:vif_details": {},
+            "binding:vnic_type": "normal",
+            "binding:profile": {},
             "status": "DOWN",
             "revision_number": 1,
             "created_at": f"{number:08}",
@@ -162,6 +185,39 @@ class StageNeutron:
         }
         self.ports[port["id"]] = port
         return port
+
+    def _bindings(self, port_id: str) -> list[Json]:
+        """Those that don't count yet: that of the host that counts is in the port."""
+        self._port(port_id)
+        return self.bindings.setdefault(port_id, [])
+
+    def _binding(self, port_id: str, host: str) -> Json:
+        for binding in self._bindings(port_id):
+            if binding["host"] == host:
+                return binding
+        raise Refusal(404, "PortBindingNotFound")
+
+    def _add_binding(self, port_id: str, values: Json) -> Json:
+        known = {binding["host"] for binding in self._bindings(port_id)}
+        if values["host"] in known | {self._port(port_id)["binding:host_id"]}:
+            raise Refusal(409, "PortBindingAlreadyExists")
+        if values["host"] in self.unbindable:
+            raise Refusal(500, "PortBindingError")
+        binding = {**values, "status": "INACTIVE", **vif_at(values["host"])}
+        self._bindings(port_id).append(binding)
+        return binding
+
+    def _activate(self, port_id: str, host: str) -> Json:
+        port = self._port(port_id)
+        if port["binding:host_id"] == host:
+            raise Refusal(409, "PortBindingAlreadyActive")
+        chosen = self._binding(port_id, host)
+        before = {"host": port["binding:host_id"], "profile": port["binding:profile"], "status": "INACTIVE"}
+        self._bindings(port_id).remove(chosen)
+        self._bindings(port_id).append(before)
+        port.update({"binding:host_id": host, "binding:profile": chosen["profile"]})
+        port.update({f"binding:{name}": value for name, value in vif_at(host).items()})
+        return chosen
 
     def _port(self, port_id: str) -> Json:
         if port_id not in self.ports:
@@ -177,9 +233,15 @@ class StageNeutron:
         host = port["binding:host_id"]
         failed = host in self.unbindable
         port["binding:vif_type"] = "binding_failed" if failed else "ovs" if host else "unbound"
+        port["binding:vif_details"] = vif_at(host)["vif_details"] if host and not failed else {}
         down = failed or host in self.unplugged
         port["status"] = "ACTIVE" if host and not down else "DOWN"
         return port
+
+
+def vif_at(host: str) -> Json:
+    """How a port is plugged there."""
+    return {"vif_type": "ovs", "vif_details": {"bridge_name": f"br-of-{host}"}, "vnic_type": "normal"}
 
 
 def _network() -> Json:
@@ -191,6 +253,7 @@ def _network() -> Json:
         "shared": True,
         "router:external": False,
         "tags": [],
+        "mtu": 1442,
     }
 
 

@@ -19,8 +19,7 @@ from moorage.core import config
 from moorage.http.caller import Caller
 from moorage.http.options import OPTIONS
 from moorage.http.policy import Authorizer
-from moorage.http.rules import of_routes
-from moorage.images.api import ROUTES as IMAGE_ROUTES
+from moorage.images.api import policies as images
 from moorage.placement.api import policies as placement
 from moorage.placement.api.routes import ROUTES as PLACEMENT_ROUTES
 
@@ -28,7 +27,7 @@ PROGRAMS = Path(sys.executable).parent
 SERVICES: dict[str, Sequence[policy.RuleDefault]] = {
     "compute": compute.rules(COMPUTE_ROUTES, FURTHER_RULES),
     "placement": placement.rules(PLACEMENT_ROUTES),
-    "image": of_routes(IMAGE_ROUTES),
+    "image": images.rules(),
 }
 PERSONAS = {persona.name for persona in (*compute.PERSONAS, *placement.PERSONAS)}
 RULE = re.compile(r'^#("(?P<name>[^"]+)": "(?P<check>[^"]*)")$', re.MULTILINE)

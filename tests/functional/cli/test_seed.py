@@ -14,7 +14,10 @@ import sqlalchemy as sa
 from moorage.cli import seeding
 from moorage.db import engine, migrate
 from moorage.db.database import Database
-from moorage.db.tables.compute import flavors, images
+from moorage.db.tables.compute import flavors
+from moorage.db.tables.images import images
+from moorage.images.files import ImageFiles
+from moorage.images.service import ImageService
 
 MANAGE = Path(sys.executable).parent / "moorage-manage"
 FIVE = [flavor[1] for flavor in seeding.FLAVORS]
@@ -79,3 +82,18 @@ def test_a_new_cloud_gets_no_flavor_back_that_was_deleted(database: Database) ->
     database.transact(lambda connection: connection.execute(gone))
     seeding.seed_new_cloud(database)
     assert names(database, flavors.c.name) == {"m1.tiny"}
+
+
+def test_the_small_guest_is_put_there_once_and_takes_the_place_of_an_older_one(
+    database_url: str, tmp_path: Path
+) -> None:
+    database = Database(engine.connect(database_url))
+    images_of = ImageService(database, ImageFiles(tmp_path / "images"), 1024 * 1024)
+    assert seeding.add_guest_image(images_of, tmp_path) is None, "nobody has made it"
+    ids = []
+    for content in (b"first", b"first", b"second"):
+        (tmp_path / "disk.qcow2").write_bytes(content)
+        ids.append(seeding.add_guest_image(images_of, tmp_path))
+        (found,) = images_of.catalogue.select({"moorage_guest": "true"})
+        assert (found.id, found.status, found.size) == (ids[-1], "active", len(content))
+    assert ids[0] == ids[1] != ids[2]

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from tests.support.processes import Command, Service, free_port, start_service
+from tests.support.processes import Command, Service, free_port, start_service, wait_until
+from tests.support.websockets import WebSocketClient
 
 MOORAGE = Path(sys.executable).parent / "moorage"
 
@@ -120,3 +121,31 @@ def test_a_configuration_file_wins_over_the_defaults(tmp_path: Path) -> None:
         assert requests.get(f"{service.url}/healthz", timeout=10).status_code == 200
     assert database.exists()
     assert not (tmp_path / "data" / "moorage.sqlite").exists()
+
+
+def test_it_brings_a_proxy_to_consoles_which_urls_lead_to(tmp_path: Path) -> None:
+    compute, log = free_port(), tmp_path / "up.log"
+    ports = ["--placement-port", str(free_port()), "--compute-port", str(compute)]
+    command: Command = [MOORAGE, "up", "--data", tmp_path / "data", "--auth", "none", "--hosts", "1", *ports]
+    with start_service(command, compute, log) as service:
+        api = f"{service.url}/v2.1"
+        headers = {"x-auth-token": "admin", "openstack-api-version": "compute 2.96"}
+        images = requests.get(f"{service.url}/image/v2/images", headers=headers, timeout=10).json()["images"]
+        [image] = [found["id"] for found in images if "cirros" in found["name"]]
+        asked = {"name": "s", "flavorRef": "1", "imageRef": image, "networks": "none"}
+        made = requests.post(f"{api}/servers", json={"server": asked}, headers=headers, timeout=10).json()
+        server = f"{api}/servers/{made['server']['id']}"
+
+        def is_active() -> bool:
+            return bool(
+                requests.get(server, headers=headers, timeout=10).json()["server"]["status"] == "ACTIVE"
+            )
+
+        wait_until(is_active, "the server", 30)
+        console = {"remote_console": {"protocol": "serial", "type": "serial"}}
+        opened = requests.post(f"{server}/remote-consoles", json=console, headers=headers, timeout=10)
+        url = opened.json()["remote_console"]["url"]
+        client = WebSocketClient(url)
+        assert made["server"]["id"].encode() in client.receive(60)
+        client.close()
+        assert f"http{url.partition('/?')[0].removeprefix('ws')}" in log.read_text()

@@ -3,6 +3,7 @@ those of another."""
 
 from __future__ import annotations
 
+import hashlib
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -29,6 +30,7 @@ HOSTS = {"a-1": "A", "a-2": "a", "b-1": "b"}
 """Each with the group that its configuration names: their case does not matter."""
 NODES = {"a": 4, "b": 2}
 FLAVOR, IMAGE = "gold", "metal"
+IMAGE_HASH = hashlib.sha512(b"an image").hexdigest()
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,13 @@ class Site:
     def start(self) -> None:
         self.cloud.start()
         database = Database(engine.connect(self.cloud.database_url))
-        source = {"image_source": self.metal.image("image"), "image_type": "whole-disk"}
-        Catalogue(database).seed({IMAGE: {f"baremetal:{name}": value for name, value in source.items()}})
+        values = {
+            "location": self.metal.image("image"),
+            "os_hash_algo": "sha512",
+            "os_hash_value": IMAGE_HASH,
+            "properties": {"baremetal:image_type": "whole-disk"},
+        }
+        Catalogue(database).seed({IMAGE: values})
         database.engine.dispose()
         self.cloud.make_flavor(FLAVOR, _only(gold=1))
 

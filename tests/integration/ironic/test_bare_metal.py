@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.ironic.site import FLAVOR, IMAGE, Site, running
+from tests.integration.ironic.site import FLAVOR, IMAGE, IMAGE_HASH, Site, running
 from tests.lab.client.openstack import openstack, order
 from tests.support import debian
 from tests.support.moorage import PROGRAMS
@@ -46,6 +46,8 @@ def test_the_client_takes_a_server_through_its_life(site: Site) -> None:
     assert (on_node["instance_uuid"], on_node["provision_state"]) == (server, "active")
     assert on_node["power_state"] == "power on"
     assert on_node["instance_info"]["display_name"] == "life"
+    assert on_node["instance_info"]["image_source"].startswith("file:"), "where the image is, and not its id"
+    assert on_node["instance_info"]["image_os_hash_value"] == IMAGE_HASH
     order(clouds, "moorage", "server", "stop", "life")
     site.wait(server, "SHUTOFF")
     assert site.metal.show(node)["power_state"] != "power on"

@@ -19,6 +19,7 @@ from moorage.drivers.ironic.client import IronicError
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.parts import ConsoleAddress, ConsoleType
 from moorage.drivers.testing import DriverContract, DriverStand
 from tests.integration.ironic.lines import client, port_of, provisions
 from tests.lab.ironic import service as ironic
@@ -84,6 +85,8 @@ def remove(metal: Nodes, driver: IronicDriver, server: ServerSpec) -> None:
 
 class RealStand(DriverStand):
     driver: IronicDriver
+    consoles = ()
+    """Fake hardware does not say where they are."""
 
     def __init__(self, metal: Nodes) -> None:
         self._metal = metal
@@ -439,3 +442,21 @@ def test_an_ironic_that_can_not_filter_is_not_asked_for_everything(
         assert set(named(owning(older.port, Partition()))) == {"a-1", "a-2", "a-3", "b-1"}
     finally:
         older.stop()
+
+
+def test_a_serial_console_is_switched_on_once(metal: Nodes, driver: IronicDriver, proxy: FaultyProxy) -> None:
+    """Fake hardware says no address: what a machine with socat would say is put into its mouth."""
+    server = spec(metal, named(driver)["a-1"])
+    driver.spawn(server)
+    with pytest.raises(DriverError, match="does not say where"):
+        driver.console(server.uuid, server.node_uuid, ConsoleType.SERIAL)
+    assert metal.ask("GET", f"nodes/{server.node_uuid}/states/console")["console_enabled"] is True
+    with pytest.raises(DriverError, match="novnc"):
+        driver.console(server.uuid, server.node_uuid, ConsoleType.NOVNC)
+    info = {"console_enabled": True, "console_info": {"type": "socat", "url": "tcp://192.0.2.7:10023"}}
+    proxy.fail(Fault(200, json.dumps(info).encode(), method="GET", path="/states/console", times=1))
+    address = driver.console(server.uuid, server.node_uuid, ConsoleType.SERIAL)
+    assert address == ConsoleAddress("192.0.2.7", 10023)
+    with pytest.raises(DriverError):
+        driver.console(uuids.generate(), server.node_uuid, ConsoleType.SERIAL)
+    remove(metal, driver, server)

@@ -9,7 +9,7 @@ from tests.support.profiles import Settings
 _INTERFACES = {
     "bios": "no-bios",
     "boot": "fake",
-    "console": "no-console",
+    "console": "fake",
     "deploy": "fake",
     "firmware": "no-firmware",
     "inspect": "no-inspect",

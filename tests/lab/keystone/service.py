@@ -49,6 +49,7 @@ class Keystone:
     service: Service
     roles: dict[str, str] = field(default_factory=dict)
     projects: dict[str, str] = field(default_factory=dict)
+    _admin_token: str = ""
 
     @property
     def url(self) -> str:
@@ -116,8 +117,9 @@ class Keystone:
         return made
 
     def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        token = self.token(Person("admin", ADMIN_PASSWORD, "admin", ""))
-        headers = {"X-Auth-Token": token}
+        """With one token for all questions: to make one takes Keystone longer than most answers."""
+        self._admin_token = self._admin_token or self.token(Person("admin", ADMIN_PASSWORD, "admin", ""))
+        headers = {"X-Auth-Token": self._admin_token}
         answer = requests.request(method, f"{self.url}/{path}", json=body, headers=headers, timeout=30)
         answer.raise_for_status()
         return answer.json() if answer.content else None

@@ -20,13 +20,14 @@ from tests.lab.keystone.service import Keystone, Person
 from tests.lab.keystone.settings import REGION
 from tests.lab.openstack import settings
 from tests.lab.openstack.environment import HERE, OPENSTACK
+from tests.lab.ovn.central import OvnCentral
 from tests.lab.wsgi import serve
 from tests.support import postgres
 from tests.support.postgres import Postgres
 from tests.support.processes import Service, free_port
 from tests.support.profiles import ini
 
-_HASTY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+_HASTY = {**postgres.HASTY, "synchronous_commit": "off"}
 """Nobody tests what Neutron keeps of a crash of its database."""
 
 
@@ -67,8 +68,11 @@ class OpenStack:
 
 
 @contextmanager
-def start(directory: Path, services: dict[str, str]) -> Iterator[OpenStack]:
-    """All of it, new and empty. `services` are ours, by type, with their URLs: for the catalogue."""
+def start(directory: Path, services: dict[str, str], ovn: OvnCentral | None = None) -> Iterator[OpenStack]:
+    """All of it, new and empty. `services` are ours, by type, with their URLs: for the catalogue.
+
+    With `ovn`, hosts are real ones; else they are simulated.
+    """
     ports = {name: free_port() for name in ("neutron", "glance", "hosts")}
     with ExitStack() as stack:
         database = stack.enter_context(postgres.start(_HASTY))
@@ -86,7 +90,7 @@ def start(directory: Path, services: dict[str, str]) -> Iterator[OpenStack]:
             keystone.add_service(kind, kind, url)
         beginnings = (
             partial(_glance, directory / "glance", ports, keystone, people["glance"]),
-            partial(_neutron, directory / "neutron", ports, keystone, people["neutron"], database),
+            partial(_neutron, directory / "neutron", ports, keystone, people["neutron"], database, ovn),
         )
         with ThreadPoolExecutor() as pool:
             begun = [pool.submit(beginning) for beginning in beginnings]
@@ -117,14 +121,19 @@ def _glance(directory: Path, ports: Mapping[str, int], keystone: Keystone, perso
 
 
 def _neutron(
-    directory: Path, ports: Mapping[str, int], keystone: Keystone, person: Person, database: Postgres
+    directory: Path,
+    ports: Mapping[str, int],
+    keystone: Keystone,
+    person: Person,
+    database: Postgres,
+    ovn: OvnCentral | None,
 ) -> Service:
     directory.mkdir()
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/neutron/api-paste.ini", directory / "neutron-paste.ini")
     shutil.copy(HERE / "simulated_hosts.py", directory)
     url = database.create_kinder_database("neutron").replace("+psycopg:", "+psycopg2:")
-    (directory / "neutron.conf").write_text(ini(settings.neutron(directory, url, keystone, person)))
+    (directory / "neutron.conf").write_text(ini(settings.neutron(directory, url, keystone, person, ovn)))
     _run(programs / "python", HERE / "neutron_schema.py", url)
     return _serve_neutron(directory, ports)
 
@@ -135,6 +144,7 @@ def _serve_neutron(directory: Path, ports: Mapping[str, int]) -> Service:
         "OS_NEUTRON_CONFIG_FILES": "neutron.conf",
         "PYTHONPATH": str(directory),
         "SIMULATED_HOSTS_PORT": str(ports["hosts"]),
+        "ASGI_WORKERS": "1",  # else what OVN tells is lost: Neutron believes that nobody works
     }
     return serve(
         OPENSTACK, "neutron.wsgi.api:application", directory, ports["neutron"], variables, threads=16

@@ -6,10 +6,12 @@ from pathlib import Path
 
 from tests.lab.keystone.service import Keystone, Person
 from tests.lab.keystone.settings import REGION
+from tests.lab.ovn.central import OvnCentral
 from tests.support.profiles import Settings
 
 PHYSICAL_NETWORKS = tuple(f"physnet{number}" for number in range(4))
-_PLUGINS = "segments,router,qos,trunk,placement,tag,network_ip_availability,simulated_hosts.SimulatedHosts"
+_SIMULATED = ",simulated_hosts.SimulatedHosts"
+_PLUGINS = f"segments,router,qos,trunk,placement,tag,network_ip_availability{_SIMULATED}"
 PAGE = "2"
 """No list of Neutron's or Glance's is longer: whoever wants all of it has to ask for the next page."""
 _UNLIMITED = ("network", "subnet", "router", "floatingip", "security_group", "security_group_rule")
@@ -51,7 +53,37 @@ def glance(directory: Path, url: str, keystone: Keystone, person: Person) -> Set
     }
 
 
-def neutron(directory: Path, database_url: str, keystone: Keystone, person: Person) -> Settings:
+def neutron(
+    directory: Path, database_url: str, keystone: Keystone, person: Person, ovn: OvnCentral | None = None
+) -> Settings:
+    """With simulated hosts, or with those that have OVN."""
+    found = _neutron(directory, database_url, keystone, person)
+    return found if ovn is None else _with_ovn(found, ovn)
+
+
+def _with_ovn(found: Settings, ovn: OvnCentral) -> Settings:
+    plugins = _PLUGINS.replace("router", "ovn-router").removesuffix(_SIMULATED)
+    ml2 = {
+        **found["ml2"],
+        "type_drivers": "flat,vlan,geneve,local",
+        "tenant_network_types": "geneve",
+        "mechanism_drivers": "ovn",
+    }
+    return {
+        **found,
+        "DEFAULT": {**found["DEFAULT"], "service_plugins": plugins},
+        "ml2": ml2,
+        "ml2_type_geneve": {"vni_ranges": "1:1000", "max_header_size": "38"},
+        "ovn": {
+            "ovn_nb_connection": ovn.northbound,
+            "ovn_sb_connection": ovn.southbound,
+            "ovn_metadata_enabled": "false",
+            "ovn_emit_need_to_frag": "false",
+        },
+    }
+
+
+def _neutron(directory: Path, database_url: str, keystone: Keystone, person: Person) -> Settings:
     ranges = ",".join(f"{name}:100:199" for name in PHYSICAL_NETWORKS)
     return {
         "DEFAULT": {

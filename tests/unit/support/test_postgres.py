@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine, text
 
+from tests.support import postgres as postgres_server
 from tests.support.postgres import Postgres
 
 
@@ -22,10 +23,11 @@ def test_each_test_gets_an_empty_database_of_the_backend_it_names(empty_database
     engine.dispose()
 
 
-def test_the_server_is_durable_and_not_root(postgres: Postgres) -> None:
-    assert os.stat(f"/proc/{postgres.pid}").st_uid != 0
-    with psycopg.connect(postgres.url.replace("+psycopg", "")) as connection:
-        assert connection.execute("SHOW fsync").fetchone() == ("on",)
+def test_the_server_is_durable_and_not_root() -> None:
+    with postgres_server.start() as server:
+        assert os.stat(f"/proc/{server.pid}").st_uid != 0
+        with psycopg.connect(server.url.replace("+psycopg", "")) as connection:
+            assert connection.execute("SHOW fsync").fetchone() == ("on",)
 
 
 def test_a_template_is_copied_and_a_dropped_database_is_gone(postgres: Postgres) -> None:

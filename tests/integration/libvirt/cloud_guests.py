@@ -1,0 +1,168 @@
+"""Real guests of a cloud: what the official client says of them, and how one reaches them from their host."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import pytest
+
+from tests.lab.client.openstack import ClientError, openstack, order
+from tests.lab.libvirt import programs
+from tests.lab.libvirt.hosts import LibvirtHost
+from tests.support import debian
+from tests.support.guest_image import GuestImage, guest_image
+from tests.support.processes import wait_until
+from tests.support.websockets import WebSocketClient
+
+BOOT_SECONDS = 240.0
+"""On a machine that has much else to do."""
+_PROGRAMS = {
+    "nftables": "/usr/sbin/nft",
+    "dnsmasq-base": "/usr/sbin/dnsmasq",
+    "openssh-client": "/usr/bin/ssh",
+    "iputils-ping": "/bin/ping",
+}
+_TICK = re.compile(r"guest: tick (\d+) [\d.]+\r?\n")
+_SSH = (
+    *("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"),
+    *("-o", "LogLevel=ERROR", "-o", "HostKeyAlgorithms=ssh-ed25519", "-o", "ConnectTimeout=60"),
+    *("-o", "ServerAliveInterval=10", "-o", "ServerAliveCountMax=6"),
+)
+
+
+def needed_programs() -> GuestImage:
+    """Skips the test where one can be neither found nor made."""
+    try:
+        programs.install()
+        for package, program in _PROGRAMS.items():
+            debian.install(package, Path(program))
+        return guest_image()
+    except (debian.Unavailable, RuntimeError) as missing:
+        pytest.skip(str(missing))
+
+
+@contextmanager
+def network_directory() -> Iterator[Path]:
+    """For `[libvirt] network_directory`: hosts of other tests have the same names."""
+    directory = Path(tempfile.mkdtemp(prefix="mrg-", dir="/run"))  # dnsmasq is nobody
+    directory.chmod(0o755)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory)
+
+
+def environment() -> dict[str, str]:
+    """Of an agent: it finds libvirt's binding."""
+    return {"PYTHONPATH": str(programs.binding())}
+
+
+@dataclass(frozen=True)
+class GuestCloud:
+    clouds_file: Path
+    directory: Path
+
+    def ask(self, *words: str) -> Any:
+        return openstack(self.clouds_file, "moorage", *words)
+
+    def order(self, *words: str) -> str:
+        return order(self.clouds_file, "moorage", *words)
+
+    def answers(self) -> bool:
+        try:
+            self.order("compute", "service", "list")
+            self.order("resource", "class", "list")
+        except ClientError:
+            return False
+        return True
+
+    def furnish(self) -> None:
+        """With a key, `mine`, and a flavor that is enough for the guest, `m1.guest`."""
+        self.ask("flavor", "create", "--vcpus", "1", "--ram", "192", "--disk", "1", "m1.guest")
+        generate = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)]
+        subprocess.run(generate, check=True, stdin=subprocess.DEVNULL)
+        self.order("keypair", "create", "--public-key", f"{self.key}.pub", "mine")
+
+    @property
+    def key(self) -> Path:
+        return self.directory / "key"
+
+    def boot(self, name: str, *more: str) -> dict[str, Any]:
+        """With the client's own patience."""
+        wanted = ("--flavor", "m1.guest", "--image", "moorage-guest", "--key-name", "mine", *more)
+        shown: dict[str, Any] = self.ask("server", "create", *wanted, "--wait", name)
+        assert shown["status"] == "ACTIVE", shown
+        return shown
+
+    def show(self, name: str) -> dict[str, Any]:
+        shown: dict[str, Any] = self.ask("server", "show", name)
+        return shown
+
+    def status(self, name: str) -> str:
+        return str(self.show(name)["status"])
+
+    def await_status(self, name: str, status: str, seconds: float = 120.0) -> None:
+        wait_until(lambda: self.status(name) == status, f"{name} to be {status}", seconds)
+
+    def why(self, name: str) -> str:
+        """What became of what was asked of it last."""
+        last = self.ask("server", "event", "list", name)[0]
+        return str(self.ask("server", "event", "show", name, last["Request ID"]))
+
+    def log(self, name: str) -> str:
+        return self.order("console", "log", "show", name)
+
+    def await_log(self, name: str, pattern: str) -> str:
+        """The text that it found."""
+        found: list[str] = []
+
+        def look() -> bool:
+            found[:] = [match.group(0) for match in re.finditer(pattern, self.log(name))]
+            return bool(found)
+
+        wait_until(look, f"{pattern!r} on the console of {name}", BOOT_SECONDS)
+        return found[-1]
+
+    def ticks(self, name: str) -> list[int]:
+        return [int(number) for number in _TICK.findall(self.log(name))]
+
+    def ssh(self, host: LibvirtHost, address: str, command: str, *, check: bool = True) -> str:
+        """Run a command inside a guest, from its host."""
+        return host.run("ssh", "-i", self.key, *_SSH, f"root@{address}", command, check=check)
+
+    def console(self, name: str, kind: str) -> WebSocketClient:
+        """As a browser opens it."""
+        url = urlsplit(str(self.ask("console", "url", "show", f"--{kind}", name)["url"]))
+        query = parse_qs(url.query)
+        token = query["token"][0] if "token" in query else unquote(query["path"][0]).partition("token=")[2]
+        return WebSocketClient(f"ws://{url.netloc}/?token={token}", origin=f"http://{url.netloc}")
+
+
+def address_of(shown: dict[str, Any]) -> str:
+    """Of a server that has one."""
+    [addresses] = shown["addresses"].values()
+    [address] = addresses
+    return str(address)
+
+
+def answers_ping(host: LibvirtHost, address: str) -> bool:
+    return " 0% packet loss" in host.run("ping", "-c", "1", "-W", "5", address, check=False)
+
+
+def leftovers(host: LibvirtHost, instances: Path) -> list[str]:
+    """What is on the host of servers and their networks."""
+    links = re.findall(r"^\d+: (tap[^:@]*|mr[gt]-[^:@]*)", host.run("ip", "-o", "link"), re.MULTILINE)
+    tables = [line for line in host.run("nft", "list", "tables").splitlines() if "moorage" in line]
+    domains = host.run("virsh", "list", "--all", "--name").split()
+    directories = [path.name for path in instances.iterdir() if path.name != "_base"]
+    leases = host.run("pgrep", "dnsmasq", check=False).split()
+    return [*links, *tables, *domains, *host.guest_pids(), *directories, *leases]

@@ -1,0 +1,166 @@
+"""An agent that is killed in the middle of a call goes on after its restart, or undoes: nothing is left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import re
+import signal
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from moorage.drivers.contract import RUNNING, SHUT_DOWN, SUSPENDED, DriverError, ServerSpec
+from moorage.drivers.parts import Rebuildable, Snapshottable, Suspendable, require
+from tests.integration.libvirt.stand import DirectoryImages, LibvirtStand, empty_image
+from tests.integration.libvirt.worker import Worker
+from tests.lab.libvirt.hosts import LibvirtLab
+
+KILLS = int(os.environ.get("MOORAGE_GUEST_KILLS", "3"))
+"""Of each kind of call."""
+_LONGEST = 1.2
+"""Seconds within which most calls end on a machine that has nothing else to do."""
+
+
+@pytest.fixture
+def stand(lab: LibvirtLab, tmp_path: Path) -> Iterator[LibvirtStand]:
+    images = DirectoryImages(tmp_path / "images")
+    image_id = images.add(empty_image(tmp_path), "qcow2")
+    made = LibvirtStand(lab.hosts["h1"], tmp_path, images, image_id)
+    yield made
+    made.driver.close()
+    assert made.leftovers() == []
+
+
+@pytest.fixture
+def worker(stand: LibvirtStand) -> Iterator[Worker]:
+    made = Worker(stand)
+    yield made
+    made.close()
+
+
+def kill_in_the_middle(worker: Worker, call: str, *arguments: object) -> None:
+    pid, seconds = worker.begin(call, *arguments), random.uniform(0.0, _LONGEST)
+    print(f"{call} is killed after {seconds:.3f} s")
+    time.sleep(seconds)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    assert worker.said() in ("killed", "ended 0")
+
+
+def spawned(stand: LibvirtStand) -> ServerSpec:
+    spec = stand.spec(network=[stand.port()], config_drive=True)
+    assert stand.driver.spawn(spec) == RUNNING
+    return spec
+
+
+def test_a_spawn_goes_on_or_is_undone(stand: LibvirtStand, worker: Worker) -> None:
+    for number in range(KILLS):
+        spec = stand.spec(network=[stand.port()], config_drive=True)
+        kill_in_the_middle(worker, "spawn", spec)
+        if number % 2:
+            assert stand.driver.spawn(spec) == RUNNING
+            assert list(stand.host.guest_pids()) == [spec.uuid]
+        stand.driver.destroy(spec.uuid, spec.node_uuid)
+        assert stand.leftovers() == []
+
+
+def test_a_destroy_goes_on(stand: LibvirtStand, worker: Worker) -> None:
+    for _ in range(KILLS):
+        spec = spawned(stand)
+        kill_in_the_middle(worker, "destroy", spec.uuid, spec.node_uuid)
+        stand.driver.destroy(spec.uuid, spec.node_uuid)
+        assert stand.leftovers() == []
+
+
+def test_a_rebuild_goes_on(stand: LibvirtStand, worker: Worker) -> None:
+    spec = spawned(stand)
+    for number in range(KILLS):
+        asked = msgspec.structs.replace(spec, work=f"{number + 2}-1", power_on=bool(number % 2))
+        kill_in_the_middle(worker, "rebuild", asked)
+        power = require(stand.driver, Rebuildable).rebuild(asked)
+        assert power == (RUNNING if asked.power_on else SHUT_DOWN)
+    stand.forget(spec)
+
+
+def test_a_snapshot_begins_anew_and_its_guest_runs_on(stand: LibvirtStand, worker: Worker) -> None:
+    spec = spawned(stand)
+    process = stand.host.guest_pids()[spec.uuid]
+    for _ in range(KILLS):
+        image_id = stand.waiting_image()
+        kill_in_the_middle(worker, "snapshot", spec.uuid, spec.node_uuid, image_id)
+        require(stand.driver, Snapshottable).snapshot(spec.uuid, spec.node_uuid, image_id)
+        assert stand.has_data(image_id)
+        directory = stand.settings.instances_path / spec.uuid
+        assert [path.name for path in directory.iterdir() if "snapshot" in path.name] == []
+    assert stand.host.guest_pids()[spec.uuid] == process
+    stand.forget(spec)
+
+
+def test_a_suspend_goes_on(stand: LibvirtStand, worker: Worker) -> None:
+    spec = spawned(stand)
+    identity = (spec.uuid, spec.node_uuid)
+    for _ in range(KILLS):
+        kill_in_the_middle(worker, "suspend", *identity)
+        assert require(stand.driver, Suspendable).suspend(*identity) == SUSPENDED
+        assert require(stand.driver, Suspendable).resume(*identity) == RUNNING
+    stand.forget(spec)
+
+
+def test_libvirtd_may_be_killed_and_the_guest_does_not_notice(stand: LibvirtStand) -> None:
+    spec = spawned(stand)
+    process = stand.host.guest_pids()[spec.uuid]
+    stand.host.kill_libvirtd()
+    with pytest.raises(DriverError):
+        stand.driver.servers()
+    stand.host.start_libvirtd()
+    assert stand.driver.servers() == {spec.uuid: RUNNING}
+    stand.restart()
+    assert stand.host.guest_pids() == {spec.uuid: process}
+    stand.forget(spec)
+
+
+def test_libvirtd_may_be_killed_in_the_middle_of_a_call(stand: LibvirtStand) -> None:
+    """The call goes on when it is back, or fails; either way a destroy leaves nothing."""
+    for number in range(2 * KILLS):
+        spec = stand.spec(network=[stand.port()], config_drive=True)
+        call: Callable[[], object] = partial(stand.driver.spawn, spec)
+        if number % 2:
+            stand.driver.spawn(spec)
+            snapshot = require(stand.driver, Snapshottable).snapshot
+            call = partial(snapshot, spec.uuid, spec.node_uuid, stand.waiting_image())
+        with ThreadPoolExecutor(1) as pool:
+            seconds = random.uniform(0.0, _LONGEST)
+            print(f"libvirtd is killed {seconds:.3f} s after the call began")
+            ended = pool.submit(call)
+            time.sleep(seconds)
+            stand.host.kill_libvirtd()
+            stand.host.start_libvirtd()
+            assert ended.exception(60) is None or isinstance(ended.exception(), DriverError)
+        if number % 2:
+            assert stand.driver.power(spec.uuid, spec.node_uuid) == RUNNING, "a snapshot harms no guest"
+        stand.driver.destroy(spec.uuid, spec.node_uuid)
+        assert stand.leftovers() == []
+
+
+def test_domains_without_our_mark_are_left_alone(stand: LibvirtStand) -> None:
+    spec = spawned(stand)
+    xml = stand.host.run("virsh", "dumpxml", spec.uuid, "--inactive")
+    stand.driver.destroy(spec.uuid, spec.node_uuid)
+    path = stand.directory / "stranger.xml"
+    path.write_text(re.sub("<metadata.*</metadata>", "", xml, flags=re.DOTALL))
+    stand.host.run("virsh", "define", path)
+    try:
+        assert stand.driver.servers() == {}
+        for ask in (stand.driver.start, stand.driver.power, stand.driver.destroy):
+            with pytest.raises(DriverError):
+                ask(spec.uuid, spec.node_uuid)
+        assert spec.uuid in stand.host.run("virsh", "list", "--all", "--uuid")
+    finally:
+        stand.host.run("virsh", "undefine", spec.uuid)

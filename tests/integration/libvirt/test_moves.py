@@ -1,0 +1,201 @@
+"""Guests go from one libvirt host to another, in every way there is, and are never in two places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
+from moorage.drivers.parts import Diagnosable, ResizeChecking, require
+from tests.integration.libvirt.moving import MovingStand, Two, carried, directory, goes_on, log, runs, two
+from tests.lab.libvirt import tiny_guest
+from tests.lab.libvirt.hosts import LibvirtLab
+from tests.support.processes import wait_until
+
+
+def move_cold(both: Two, here: MovingStand, spec: ServerSpec, **changes: Any) -> ServerSpec:
+    parcel = carried(here.moves.hand_over(spec.uuid, spec.node_uuid))
+    assert carried(here.moves.hand_over(spec.uuid, spec.node_uuid)) == parcel
+    assert here.driver.power(spec.uuid, spec.node_uuid) == SHUT_DOWN
+    there = both.spec(both.other(here), spec, **changes)
+    for _ in range(2):
+        assert both.other(here).moves.take_over(there, parcel) == RUNNING
+    return there
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "copied"])
+def test_a_resize_can_be_reverted_and_confirmed(pair: LibvirtLab, tmp_path: Path, shared: bool) -> None:
+    with two(pair, tmp_path, shared=shared) as both:
+        one, other = both.one, both.two
+        spec = one.spec(config_drive=True)
+        one.driver.spawn(spec)
+        runs(one, spec, 1)
+        drive = (directory(one, spec) / "disk.config").read_bytes()
+
+        larger = {**spec.flavor, "ram": 192, "vcpus": 2, "disk": 2, "swap": 1}
+        parcel = carried(one.moves.hand_over(spec.uuid, spec.node_uuid))
+        there = move_cold(both, one, spec, flavor=larger)
+        runs(other, spec, 2)
+        assert both.runs_on(spec) == ["h2"]
+        facts = require(other.driver, Diagnosable).diagnostics(spec.uuid, there.node_uuid)
+        assert facts["num_cpus"] == 2
+        assert (directory(other, spec) / "disk.config").read_bytes() == drive
+        if shared:
+            with pytest.raises(DriverError, match=there.node_uuid):
+                one.driver.start(spec.uuid, spec.node_uuid)
+
+        other.driver.destroy(spec.uuid, there.node_uuid)
+        assert tiny_guest.written(directory(one, spec) / "disk")[0] == 1, "as it was when it left"
+        assert one.driver.start(spec.uuid, spec.node_uuid) == RUNNING
+        runs(one, spec, 2)
+        if shared:  # a destination that was frozen until now
+            with pytest.raises(DriverError, match="any more"):
+                other.moves.take_over(there, parcel)
+        assert both.runs_on(spec) == ["h1"]
+
+        there = move_cold(both, one, spec, flavor=larger)
+        one.driver.destroy(spec.uuid, spec.node_uuid)
+        runs(other, spec, 3)
+        parcel = carried(other.moves.hand_over(spec.uuid, there.node_uuid))
+        checking = require(other.driver, ResizeChecking)
+        checking.check_resize(spec.uuid, there.node_uuid, larger)
+        with pytest.raises(DriverError, match="resize disk down"):
+            checking.check_resize(spec.uuid, there.node_uuid, spec.flavor)
+        with pytest.raises(DriverError, match="resize disk down"):
+            one.moves.take_over(both.spec(one, spec), parcel)
+        assert other.driver.start(spec.uuid, there.node_uuid) == RUNNING
+        other.driver.destroy(spec.uuid, there.node_uuid)
+        assert one.leftovers() == other.leftovers() == []
+
+
+def move_live(both: Two, here: MovingStand, spec: ServerSpec, boots: int = 1) -> ServerSpec:
+    there = both.spec(both.other(here), spec)
+    expected = carried(both.other(here).moves.expect(there))
+    before = tiny_guest.tick(log(here, spec))
+    parcel = carried(here.moves.live_migrate(spec.uuid, spec.node_uuid, expected))
+    assert both.runs_on(spec) == [both.other(here).host.name]
+    assert parcel == here.moves.live_migrate(spec.uuid, spec.node_uuid, expected), "asked again"
+    for _ in range(2):
+        assert both.other(here).moves.take_over(there, parcel) == RUNNING
+    with pytest.raises(DriverError):
+        here.driver.start(spec.uuid, spec.node_uuid)
+    for _ in range(2):
+        here.driver.destroy(spec.uuid, spec.node_uuid)
+    goes_on(both.other(here), spec, before)
+    assert tiny_guest.boots(log(both.other(here), spec)) == boots, "it has never stopped"
+    return there
+
+
+@pytest.mark.parametrize("shared", [True, False], ids=["shared", "copied"])
+def test_a_guest_counts_on_while_it_moves(pair: LibvirtLab, tmp_path: Path, shared: bool) -> None:
+    with two(pair, tmp_path, shared=shared) as both:
+        one, other = both.one, both.two
+        spec = one.spec(config_drive=True, network=[one.port()], flavor={"swap": 1})
+        one.driver.spawn(spec)
+        runs(one, spec, 1)
+        there = move_live(both, one, spec)
+        back = move_live(both, other, there)
+        assert one.driver.servers() == {spec.uuid: RUNNING}
+        counted = tiny_guest.tick(log(one, spec))
+        one.driver.stop(spec.uuid, back.node_uuid)
+        assert tiny_guest.written(directory(one, spec) / "disk") >= (1, counted)
+        one.driver.destroy(spec.uuid, back.node_uuid)
+        assert one.leftovers() == other.leftovers() == []
+
+
+def test_a_dead_host_s_server_goes_on_with_its_disk_where_that_is_seen(
+    pair: LibvirtLab, tmp_path: Path
+) -> None:
+    with two(pair, tmp_path, shared=True) as both:
+        one, other = both.one, both.two
+        spec = one.spec()
+        one.driver.spawn(spec)
+        runs(one, spec, 1)
+        there = both.spec(other, spec, keep_disk=True)
+
+        with pytest.raises(DriverError, match="lock"):
+            other.driver.spawn(there)  # its host is not dead at all
+        assert both.runs_on(spec) == ["h1"]
+        assert one.driver.reboot(spec.uuid, spec.node_uuid, hard=True) == RUNNING
+        runs(one, spec, 2)
+
+        one.host.kill_guest(spec.uuid)
+        wait_until(lambda: not both.runs_on(spec), "the end of the guest")
+        for _ in range(2):
+            assert other.driver.spawn(there) == RUNNING
+        runs(other, spec, 3)
+        other.driver.destroy(spec.uuid, there.node_uuid)  # the evacuation failed after all
+        assert tiny_guest.written(directory(one, spec) / "disk")[0] == 3
+        other.driver.spawn(there)
+        with pytest.raises(DriverError, match=there.node_uuid):
+            one.driver.start(spec.uuid, spec.node_uuid)
+        other.settle()  # an hour later
+        one.driver.destroy(spec.uuid, spec.node_uuid)  # the old host is back, and is told
+        assert both.runs_on(spec) == ["h2"]
+        runs(other, spec, 4)
+        other.driver.destroy(spec.uuid, there.node_uuid)
+        assert one.leftovers() == other.leftovers() == []
+
+
+def test_a_dead_host_s_server_starts_anew_where_its_disk_is_not_seen(
+    pair: LibvirtLab, tmp_path: Path
+) -> None:
+    with two(pair, tmp_path, shared=False) as both:
+        one, other = both.one, both.two
+        spec = one.spec()
+        one.driver.spawn(spec)
+        runs(one, spec, 1)
+        one.driver.reboot(spec.uuid, spec.node_uuid, hard=True)
+        runs(one, spec, 2)
+        one.host.kill_guest(spec.uuid)
+        there = both.spec(other, spec, keep_disk=True)
+        other.driver.spawn(there)
+        runs(other, spec, 1)
+        one.driver.destroy(spec.uuid, spec.node_uuid)
+        other.driver.destroy(spec.uuid, there.node_uuid)
+        assert one.leftovers() == other.leftovers() == []
+
+
+def test_servers_outlive_their_image(pair: LibvirtLab, tmp_path: Path) -> None:
+    """All of the disk is copied then, and so is the base of one that is shut down."""
+    with two(pair, tmp_path, shared=False) as both:
+        one, other = both.one, both.two
+        spec = one.spec()
+        one.driver.spawn(spec)
+        runs(one, spec, 1)
+        one.images.images.clear()
+        there = move_cold(both, one, spec)
+        one.driver.destroy(spec.uuid, spec.node_uuid)
+        runs(other, spec, 2)
+        assert (directory(other, spec) / "disk.base").exists()
+        back = move_live(both, other, there, boots=2)
+        assert not (directory(one, spec) / "disk.base").exists()
+        counted = tiny_guest.tick(log(one, spec))
+        last = move_cold(both, one, back)
+        assert tiny_guest.written(directory(one, spec) / "disk") >= (2, counted)
+        runs(other, spec, 3)
+        one.driver.destroy(spec.uuid, back.node_uuid)
+        other.driver.destroy(spec.uuid, last.node_uuid)
+        assert one.leftovers() == other.leftovers() == []
+
+
+def test_a_destination_that_ends_in_the_middle_goes_on(pair: LibvirtLab, tmp_path: Path) -> None:
+    with two(pair, tmp_path, shared=False) as both:
+        one, other = both.one, both.two
+        spec = one.spec()
+        one.driver.spawn(spec)
+        runs(one, spec, 1)
+        parcel = carried(one.moves.hand_over(spec.uuid, spec.node_uuid))
+        there = both.spec(other, spec)
+        one.images.hold = other.driver.close
+        with pytest.raises(DriverClosedError):
+            other.moves.take_over(there, parcel)
+        one.images.hold = lambda: None
+        other.restart()
+        assert other.moves.take_over(there, parcel) == RUNNING
+        runs(other, spec, 2)
+        one.driver.destroy(spec.uuid, spec.node_uuid)
+        other.driver.destroy(spec.uuid, there.node_uuid)
+        assert one.leftovers() == other.leftovers() == []

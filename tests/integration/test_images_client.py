@@ -1,0 +1,96 @@
+"""Images of the built-in catalogue, with the official client, openstacksdk and our own commands."""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import json
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.images.catalogue import SEEDS
+from tests.integration.embedded import MOORAGE, Embedded, embedded
+from tests.lab.client.openstack import ClientError, openstack, order
+
+DATA = b"QFI\xfb" + os.urandom(3 * 1024 * 1024)
+SHA512 = hashlib.sha512(DATA).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Embedded]:
+    with embedded(tmp_path_factory.mktemp("images"), hosts=1) as running:
+        yield running
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    path = tmp_path / "disk.img"
+    path.write_bytes(DATA)
+    return path
+
+
+def moorage(cloud: Embedded, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [MOORAGE, "image", *arguments, "--data", cloud.clouds_file.parent]
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, check=False)
+
+
+def test_the_life_of_an_image_with_the_official_client(cloud: Embedded, disk: Path, tmp_path: Path) -> None:
+    show, run = partial(openstack, cloud.clouds_file, "moorage"), partial(order, cloud.clouds_file, "moorage")
+    shape = ("--disk-format", "qcow2", "--container-format", "bare", "--property", "os_distro=debian")
+    made = show("image", "create", "--file", str(disk), *shape, "--private", "mine")
+    assert (made["status"], made["size"], made["visibility"]) == ("active", len(DATA), "private")
+    run("image", "set", "--property", "colour=blue", "--tag", "t", "--min-ram", "64", "mine")
+    shown = show("image", "show", "mine")
+    assert (shown["min_ram"], shown["tags"], shown["properties"]["colour"]) == (64, ["t"], "blue")
+    run("image", "save", "--file", str(tmp_path / "back"), "mine")
+    assert (tmp_path / "back").read_bytes() == DATA
+    server = show("server", "create", "--flavor", "m1.tiny", "--image", "mine", "--wait", "one")
+    assert server["status"] == "ACTIVE"
+    run("image", "delete", "mine")
+    with pytest.raises(ClientError, match="No Image found"):
+        show("image", "show", "mine")
+    with pytest.raises(ClientError, match="403"):
+        run("image", "delete", next(iter(SEEDS)))
+
+
+def test_openstacksdk_uploads_downloads_and_deletes(cloud: Embedded, disk: Path, tmp_path: Path) -> None:
+    connection: Any = cloud.connect()
+    shape = {"disk_format": "qcow2", "container_format": "bare", "validate_checksum": True}
+    made = connection.create_image("sdk", filename=str(disk), wait=True, **shape)
+    assert made.status == "active"
+    connection.image.download_image(made, output=str(tmp_path / "back"), stream=True)
+    assert (tmp_path / "back").read_bytes() == DATA
+    connection.image.update_image(made, name="renamed", is_protected=True)
+    assert connection.image.find_image("renamed").is_protected
+    connection.image.update_image(made, is_protected=False)
+    connection.image.delete_image(made)
+    assert connection.image.find_image("renamed") is None
+
+
+def test_our_own_commands_add_files_and_urls(cloud: Embedded, disk: Path) -> None:
+    checked = ("--checksum", f"sha512:{SHA512}")
+    added = moorage(cloud, "add", "ours", "--file", disk, *checked, "--property", "a=b")
+    assert added.returncode == 0, added.stderr
+    wrong = moorage(cloud, "add", "wrong", "--file", disk, "--checksum", f"sha512:{'0' * 128}")
+    assert (wrong.returncode, "another checksum" in wrong.stderr) == (1, True)
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(disk.parent))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_address[1]}/disk.img"
+        assert moorage(cloud, "add", "far", "--url", url).returncode == 1, "it needs a checksum"
+        assert moorage(cloud, "add", "far", "--url", url, *checked).returncode == 0
+        assert moorage(cloud, "add", "fetched", "--url", url, "--copy").returncode == 0
+        server.shutdown()
+    listed = {image["name"]: image for image in json.loads(moorage(cloud, "list", "--json").stdout)}
+    assert set(listed) == {*SEEDS, "ours", "far", "fetched"}
+    assert (listed["ours"]["a"], listed["ours"]["disk_format"]) == ("b", "qcow2")
+    assert {listed[name]["os_hash_value"] for name in ("ours", "far", "fetched")} == {SHA512}
+    assert (listed["fetched"]["size"], listed["far"]["size"]) == (len(DATA), None)
+    assert "no data" in moorage(cloud, "list").stdout

@@ -1,0 +1,1 @@
+"""Several hosts with a libvirt each, on one machine: `hosts.py` starts them."""

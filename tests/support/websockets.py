@@ -1,0 +1,88 @@
+"""A WebSocket client for tests: websockify's own protocol, on a socket that waits."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Any
+from urllib.parse import urlsplit
+
+from websockify.websocket import WebSocket
+
+from tests.support.processes import wait_until
+
+
+class Refused(Exception):
+    """Anything but an upgrade; its text is the first line of the answer."""
+
+
+class WebSocketClient:
+    def __init__(self, url: str, origin: str | None = None, context: ssl.SSLContext | None = None) -> None:
+        parts = urlsplit(url)
+        raw: Any = socket.create_connection((parts.hostname, parts.port), 10)
+        self._socket = raw if context is None else context.wrap_socket(raw, server_hostname=parts.hostname)
+        lines = [
+            f"GET {parts.path or '/'}?{parts.query} HTTP/1.1",
+            f"Host: {parts.netloc}",
+            "Upgrade: websocket",
+            "Connection: Upgrade",
+            "Sec-WebSocket-Version: 13",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+            "Sec-WebSocket-Protocol: binary",
+            *([] if origin is None else [f"Origin: {origin}"]),
+        ]
+        self._socket.sendall(("\r\n".join(lines) + "\r\n\r\n").encode())
+        head = b""
+        while b"\r\n\r\n" not in head:
+            more = self._socket.recv(1)
+            if not more:
+                raise Refused("hung up")
+            head += more
+        if not head.startswith(b"HTTP/1.1 101 "):
+            self._socket.close()
+            raise Refused(head.split(b"\r\n")[0].decode())
+        self._websocket: Any = WebSocket()
+        self._websocket.client, self._websocket.socket = True, self._socket
+        self._websocket._state = "done"
+
+    def send(self, data: bytes) -> None:
+        while True:
+            try:
+                self._websocket.send(data)
+                return
+            except ssl.SSLWantWriteError:  # a part of it; the rest follows
+                continue
+
+    def receive(self, count: int) -> bytes:
+        """At least so many bytes, or all until the other side ends it."""
+        found = b""
+        while len(found) < count:
+            try:
+                data = self._websocket.recv()
+            except ssl.SSLWantReadError:  # the beginning of a frame
+                continue
+            if data is None:
+                break
+            found += data
+        return found
+
+    def is_closed(self) -> bool:
+        """Whether the other side has ended it; what it sent before is thrown away."""
+        if self._websocket.socket is None:
+            return True
+        self._socket.settimeout(0.05)
+        try:
+            ended = self._websocket.recv() is None
+        except (TimeoutError, ssl.SSLWantReadError):
+            ended = False
+        except OSError:
+            ended = True
+        if not ended:
+            self._socket.settimeout(10)
+        return ended
+
+    def await_end(self, timeout: float = 10.0) -> None:
+        wait_until(self.is_closed, "the end of the connection", timeout)
+
+    def close(self) -> None:
+        self._socket.close()
