@@ -11,6 +11,7 @@ import subprocess
 import threading
 import uuid
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -48,18 +49,15 @@ class Namespace:
 
     def call(self, work: Callable[[], T]) -> T:
         """In a thread of this process that is in the namespace: what it opens stays so."""
-        outcome: list[T] = []
 
-        def enter() -> None:
+        def enter() -> T:
             with self._path.open() as there:
                 if _LIBC.setns(there.fileno(), _NEW_NETWORK):
                     raise OSError(ctypes.get_errno(), "setns")
-            outcome.append(work())
+            return work()
 
-        thread = threading.Thread(target=enter)
-        thread.start()
-        thread.join()
-        return outcome[0]
+        with ThreadPoolExecutor(1) as own_thread:
+            return own_thread.submit(enter).result()
 
     def open_tap(self, device: str) -> int:
         """As QEMU does: what is written goes to the device's network, what is read comes from there."""

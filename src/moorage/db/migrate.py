@@ -23,9 +23,10 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 _VERSION = sa.table("alembic_version", sa.column("version_num"))
 
 
-def sync(engine: Engine) -> None:
+def sync(engine: Engine, wanted: str | None = None) -> None:
     """Bring the database to the newest schema; nothing happens if it is there already, or if it fails."""
-    if version(engine) == newest():
+    wanted = wanted or newest()
+    if version(engine) == wanted:
         return
     from alembic import command
 
@@ -35,7 +36,7 @@ def sync(engine: Engine) -> None:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
         config = _config()
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, wanted)
         _check_foreign_keys(connection)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
 
 from moorage.core import uuids
 from moorage.core.clock import utcnow
@@ -18,7 +17,7 @@ from moorage.db.database import Database
 from moorage.db.tables import compute, moves, placement
 from moorage.db.tables.metadata import METADATA
 
-BEFORE = "0007"
+BEFORE, AFTER = "0007", "0008"
 LATER = {"placement_backlog", "console_tokens"}
 TABLES = [name for name in METADATA.tables if name not in LATER]
 """Those that there were before."""
@@ -29,11 +28,7 @@ PROVIDERS = ("id", "uuid", "name", "generation", "parent_id", "root_id", "update
 def database(tmp_path: Path) -> Iterator[Database]:
     """Of the schema before, on SQLite."""
     connected = engine.connect(f"sqlite:///{tmp_path}/moorage.sqlite", sqlite_synchronous="OFF")
-    with connected.connect() as connection:
-        config = migrate._config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, BEFORE)
-        connection.commit()
+    migrate.sync(connected, BEFORE)
     yield Database(connected)
     connected.dispose()
 
@@ -135,7 +130,7 @@ def test_rows_keys_constraints_and_indexes_stay(database: Database) -> None:
     with database.write() as connection:
         fill(connection)
     before = contents(database), structure(database)
-    migrate.sync(database.engine)
+    migrate.sync(database.engine, AFTER)
     assert (contents(database), structure(database)) == before
     with database.read() as connection:
         assert connection.exec_driver_sql("PRAGMA foreign_key_check").all() == []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -128,6 +129,7 @@ class _Library:
     def __init__(self, ovsdb_connection: str) -> None:
         try:
             import os_vif
+            import ovs.poller
             import vif_plug_ovs.ovs
             import vif_plug_ovs.privsep
             from oslo_config import cfg
@@ -137,6 +139,7 @@ class _Library:
         cfg.CONF.register_opts(vif_plug_ovs.ovs.OvsPlugin.CONFIG_OPTS, _OVS_GROUP)
         cfg.CONF.set_override("ovsdb_connection", ovsdb_connection, _OVS_GROUP)
         cfg.CONF.set_override("ovs_vsctl_timeout", _OVS_SECONDS, _OVS_GROUP)
+        ovs.poller.SelectPoll = select.poll  # its own way refuses what is opened after 1,024 other files
         if os.geteuid() == 0:  # else it asks a helper of its own, by sudo
             vif_plug_ovs.privsep.vif_plug.set_client_mode(False)
         os_vif.initialize()
