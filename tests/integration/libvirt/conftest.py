@@ -1,14 +1,24 @@
-"""A libvirt host for a test module; skipped where libvirt can neither be found nor installed."""
+"""A libvirt host for a test module; skipped where libvirt can neither be found nor installed.
+
+QEMU runs as an account of its own there, as the packages have it, and has to reach the directories of tests.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.lab.libvirt import hosts, programs
 from tests.lab.libvirt.hosts import LibvirtLab
 from tests.support.debian import Unavailable
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    with hosts.passable_directory() as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

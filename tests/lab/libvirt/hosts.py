@@ -8,6 +8,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import tempfile
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,15 +19,8 @@ from tests.lab.libvirt import programs
 from tests.support.processes import Command, Service, is_alive, start_service, wait_until
 
 _QEMU = """\
-user = "root"
-group = "root"
-dynamic_ownership = 0
-remember_owner = 0
-security_driver = "none"
-namespaces = []
 cgroup_controllers = []
-stdio_handler = "file"
-vnc_listen = "127.0.0.1"
+namespaces = []
 migration_address = "{address}"
 migration_host = "{address}"
 """
@@ -61,12 +55,14 @@ hostname "$1"
 {mounts}
 mount --bind "$2/instances" "$3/instances"
 mount --bind "$3/etc-hosts" /etc/hosts
+if [ -e /dev/kvm ]; then install -m 0 /dev/null "$2/no-kvm"; mount --bind "$2/no-kvm" /dev/kvm; fi
 mount -t sysfs sysfs /sys
 ip link set lo up
 touch "$2/ready"
 while :; do sleep 3600 & wait $!; done
 """
-# It has to be a shell to the end: that buries the dead of the host, as an init does.
+# It has to be a shell to the end: that buries the dead of the host, as an init does. Guests are emulated, whatever
+# KVM there is: one that only looks as if it worked has libvirt ask QEMU again, for seconds, at each start of a guest.
 
 
 @dataclass
@@ -81,6 +77,8 @@ class LibvirtHost:
     first: subprocess.Popen[bytes] | None = None
     """None if it is another process's."""
     libvirtd: Service | None = None
+    logs: Service | None = None
+    """virtlogd, which writes guests' console logs."""
     identity: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
@@ -114,6 +112,9 @@ class LibvirtHost:
         return start_service(self.command(*words), 0, log, environment, ready=lambda: True)
 
     def start_libvirtd(self) -> None:
+        if self.logs is None:
+            words = ("virtlogd", "--pid-file", "/run/libvirt/virtlogd.pid")
+            self.logs = self.start(words, self.directory / "virtlogd.out")
         self.socket.unlink(missing_ok=True)
         self.libvirtd = start_service(
             self.command("libvirtd", "--listen", "--pid-file", "/run/libvirt/libvirtd.pid"),
@@ -211,13 +212,15 @@ def running(
     programs.install()
     mark, chance = secrets.token_hex(2), secrets.SystemRandom()
     net = f"10.{chance.randrange(64, 255)}.{chance.randrange(255)}"
-    directory = directory.resolve()
-    for made in ("shared", "instances", "hosts"):
-        (directory / made).mkdir(parents=True, exist_ok=True)
     addresses = {name: f"{net}.{10 + number}" for number, name in enumerate(names, 1)}
     lines = ["127.0.0.1 localhost", f"{net}.1 lab", *(f"{ip} {name}" for name, ip in addresses.items())]
-    (directory / "etc-hosts").write_text("".join(f"{line}\n" for line in lines))
     with ExitStack() as stack:
+        logs, directory = directory, stack.enter_context(passable_directory())
+        logs.mkdir(parents=True, exist_ok=True)
+        (logs / "lab").symlink_to(directory)
+        for made in ("shared", "instances", "hosts"):
+            (directory / made).mkdir()
+        (directory / "etc-hosts").write_text("".join(f"{line}\n" for line in lines))
         lab = LibvirtLab(directory, {}, f"{net}.1")
         for name, address in addresses.items():
             lab.hosts[name] = host = _boot(directory, name, address)
@@ -229,6 +232,14 @@ def running(
             host.start_libvirtd()
             _remember_probes(host)
         yield lab
+
+
+@contextmanager
+def passable_directory() -> Iterator[Path]:
+    """QEMU's account can't pass the directories that pytest makes for a test."""
+    with tempfile.TemporaryDirectory(prefix="moorage-lab-", ignore_cleanup_errors=True) as made:
+        Path(made).chmod(0o711)
+        yield Path(made).resolve()
 
 
 def revive(lab: LibvirtLab, name: str) -> LibvirtHost:
@@ -269,7 +280,7 @@ def _boot(directory: Path, name: str, address: str) -> LibvirtHost:
 
 
 def _configure(host: LibvirtHost) -> None:
-    """Guests run as root without confinement, since a container may not do more."""
+    """As the packages have it, but for what a container can't have: no cgroups, and no AppArmor in this kernel."""
     inside = host.run("ip", "-o", "addr")
     if host.address not in inside:  # libvirtd listens there, whether anybody is connected or not
         host.run("ip", "addr", "add", f"{host.address}/32", "dev", "lo")
@@ -278,14 +289,14 @@ def _configure(host: LibvirtHost) -> None:
     (host.directory / "etc" / "libvirtd.conf").write_text(
         _LIBVIRTD.format(uuid=host.identity, address=host.address)
     )
-    probes = programs.CACHE / "libvirt-probes"
+    probes = programs.CACHE / "qemu-probes"
     if probes.exists():
         shutil.copytree(probes, host.directory / "cache" / "qemu", dirs_exist_ok=True)
 
 
 def _remember_probes(host: LibvirtHost) -> None:
     """A libvirtd asks QEMU for seconds what it can do, unless one did before: it notices a newer QEMU."""
-    probes, found = programs.CACHE / "libvirt-probes", host.directory / "cache" / "qemu"
+    probes, found = programs.CACHE / "qemu-probes", host.directory / "cache" / "qemu"
     if not probes.exists() and found.exists():
         made = probes.with_name(f"{probes.name}-{secrets.token_hex(4)}")
         shutil.copytree(found, made)
@@ -320,8 +331,9 @@ def _cabled(mark: str, net: str, lab: LibvirtLab) -> Iterator[None]:
 
 def _remove(host: LibvirtHost) -> None:
     host.die()
-    if host.libvirtd is not None:
-        host.libvirtd.process.wait()
+    for service in (host.libvirtd, host.logs):
+        if service is not None:
+            service.process.wait()
 
 
 def _ip(*words: str) -> None:
