@@ -67,12 +67,12 @@ class Guest:
 
 
 @pytest.fixture(scope="module")
-def guest(lab: LibvirtLab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
+def guest(lab: LibvirtLab) -> Iterator[Guest]:
     try:
         image = guest_image()
     except RuntimeError as missing:
         pytest.skip(str(missing))
-    directory = tmp_path_factory.mktemp("guest")
+    directory = lab.directory / "guest"
     images = DirectoryImages(directory / "images")
     stand = LibvirtStand(
         lab.hosts["h1"],

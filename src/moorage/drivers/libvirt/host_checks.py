@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import pwd
-import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -15,7 +13,8 @@ from pathlib import Path
 from oslo_config import cfg
 
 from moorage.drivers.host_check import CheckOutcome, HostCheck
-from moorage.drivers.libvirt import acceleration
+from moorage.drivers.libvirt import acceleration, qemu_account
+from moorage.drivers.libvirt.host import post_copy
 
 _BINDING = "apt-get install libvirt-dev pkg-config gcc python3-dev && pip install 'moorage[libvirt]'"
 _PROGRAMS = {
@@ -26,10 +25,6 @@ _PROGRAMS = {
 """What guests need, by Debian's package."""
 _NETWORK_PROGRAMS = {"nft": "nftables", "dnsmasq": "dnsmasq-base"}
 """What the built-in network needs besides."""
-_QEMU_USERS = ("libvirt-qemu", "qemu")
-"""The account that QEMU runs as, by Debian's and by Fedora's packages."""
-_QEMU_CONF = Path("/etc/libvirt/qemu.conf")
-_USER_SETTING = re.compile(r'^\s*user\s*=\s*"\+?([^"]+)"', re.MULTILINE)
 
 
 def check(conf: cfg.ConfigOpts) -> list[HostCheck]:
@@ -39,6 +34,7 @@ def check(conf: cfg.ConfigOpts) -> list[HostCheck]:
         _libvirt,
         _acceleration,
         _instances,
+        _post_copy,
     )
     return [found for part in parts for found in part(conf)]
 
@@ -134,9 +130,16 @@ def _instances(conf: cfg.ConfigOpts) -> Iterator[HostCheck]:
     yield HostCheck(name, outcome, f"{path}, {free} GiB free")
 
 
+def _post_copy(conf: cfg.ConfigOpts) -> Iterator[HostCheck]:
+    objection = post_copy.objection()
+    if conf.libvirt.live_migration_permit_post_copy and objection is not None:
+        advice = f"sysctl -w {post_copy.SETTING}=1, and in /etc/sysctl.d to keep it"
+        yield HostCheck("post-copy", CheckOutcome.WARNING, objection, advice)
+
+
 def _may_enter(directory: Path) -> bool:
     """Whether the account that QEMU runs as may, if that can be told."""
-    account = _qemu_account()
+    account = qemu_account.find()
     if account is None or account.pw_uid == 0:
         return True
     found = directory.stat()
@@ -145,15 +148,6 @@ def _may_enter(directory: Path) -> bool:
     if found.st_gid == account.pw_gid:
         return bool(found.st_mode & stat.S_IXGRP)
     return bool(found.st_mode & stat.S_IXOTH)
-
-
-def _qemu_account(settings: Path = _QEMU_CONF) -> pwd.struct_passwd | None:
-    """The one that libvirt's settings name, else its packagers'."""
-    said = _USER_SETTING.search(settings.read_text()) if os.access(settings, os.R_OK) else None
-    for name in (said.group(1),) if said else _QEMU_USERS:
-        with contextlib.suppress(KeyError):
-            return pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
-    return None
 
 
 def _account() -> str:

@@ -15,6 +15,7 @@ from moorage.drivers.libvirt.actions.spawning import Spawning
 from moorage.drivers.libvirt.actions.starting import Starting
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import guest_options
+from moorage.drivers.libvirt.host import post_copy
 from moorage.drivers.libvirt.host.topology import GuestTopology
 from moorage.drivers.libvirt.moves import parcel
 from moorage.drivers.libvirt.moves.parcel import Expected
@@ -124,6 +125,7 @@ class Expecting:
             vnc_listen=backend.settings.vnc_listen,
             serial_listen=backend.settings.serial_listen,
             serial_port=self._starting.serial_port(directory.server_uuid),
+            post_copy_objection=post_copy.objection() or "",
         )
 
 

@@ -7,6 +7,7 @@ without us), or gone. Once it is gone, that is written down until the server is 
 from __future__ import annotations
 
 import contextlib
+import logging
 import time
 from functools import partial
 from typing import Any
@@ -23,6 +24,8 @@ from moorage.drivers.libvirt.moves.migration_job import MigrationJob, Sending, W
 from moorage.drivers.libvirt.moves.parcel import Expected
 from moorage.drivers.libvirt.storage.server_directory import Departure, ServerDirectory
 from moorage.drivers.parts import ARRIVED
+
+LOG = logging.getLogger(__name__)
 
 _LOOKS = 0.3
 _FLAGS = (
@@ -157,9 +160,12 @@ class LiveMoves:
         if copied:
             is_flat = expected.is_flat
             flags |= libvirt.VIR_MIGRATE_NON_SHARED_DISK if is_flat else libvirt.VIR_MIGRATE_NON_SHARED_INC
+        post_copy = settings.post_copy and not expected.post_copy_objection
+        if settings.post_copy and not post_copy:
+            LOG.warning("no post-copy to %s: %s", expected.uri, expected.post_copy_objection)
         for wanted, flag in (
-            (settings.post_copy, libvirt.VIR_MIGRATE_POSTCOPY),
-            (settings.auto_converge and not settings.post_copy, libvirt.VIR_MIGRATE_AUTO_CONVERGE),
+            (post_copy, libvirt.VIR_MIGRATE_POSTCOPY),
+            (settings.auto_converge and not post_copy, libvirt.VIR_MIGRATE_AUTO_CONVERGE),
             (settings.native_tls, libvirt.VIR_MIGRATE_TLS),
             (settings.unsafe, libvirt.VIR_MIGRATE_UNSAFE),
         ):

@@ -132,9 +132,10 @@ class MigrationJob:
         if self._is_hurried:
             return
         self._is_hurried = True
-        if self._settings.post_copy:
-            self._try("switched to post-copy", lambda domain: domain.migrateStartPostCopy(0))
-        else:
+        switched = self._settings.post_copy and self._try(
+            "switched to post-copy", lambda domain: domain.migrateStartPostCopy(0)
+        )
+        if not switched:
             self._try("hurried", _hold_still)
 
     def _allow_downtime(self, elapsed: float, size: float) -> None:
@@ -157,12 +158,14 @@ class MigrationJob:
         else:
             self.abort()
 
-    def _try(self, what: str, call: Any) -> None:
+    def _try(self, what: str, call: Any) -> bool:
         """It may have ended meanwhile."""
         try:
             self._on(call)
         except DriverError as error:
             LOG.info("the live migration of server %s can't be %s: %s", self._server_uuid, what, error)
+            return False
+        return True
 
     def _on(self, call: Any) -> Any:
         return self._backend.domains.on(self._server_uuid, "look after the migration of", call)

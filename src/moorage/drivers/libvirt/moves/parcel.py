@@ -57,6 +57,8 @@ class Expected(msgspec.Struct, frozen=True):
     vnc_listen: str
     serial_listen: str
     serial_port: int
+    post_copy_objection: str = ""
+    """Why the guest can't go on there before all of its memory is; empty if it can."""
 
 
 def pack(struct: msgspec.Struct) -> Parcel:

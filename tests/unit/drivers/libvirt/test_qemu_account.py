@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.drivers.libvirt import host_checks
+from moorage.drivers.libvirt import qemu_account
 
 
 @pytest.mark.parametrize("said", ['user = "{name}"', 'user = "{uid}"', '#user = "x"\n user="+{uid}"\n'])
@@ -16,7 +16,7 @@ def test_the_account_is_the_one_that_libvirts_settings_name(said: str, tmp_path:
     mine = pwd.getpwuid(os.geteuid())
     settings = tmp_path / "qemu.conf"
     settings.write_text(said.format(name=mine.pw_name, uid=mine.pw_uid))
-    found = host_checks._qemu_account(settings)
+    found = qemu_account.find(settings)
     assert found is not None
     assert found.pw_uid == mine.pw_uid
 
@@ -24,4 +24,4 @@ def test_the_account_is_the_one_that_libvirts_settings_name(said: str, tmp_path:
 def test_an_account_that_is_not_there_is_nobodys(tmp_path: Path) -> None:
     settings = tmp_path / "qemu.conf"
     settings.write_text('user = "no-such-account"\n')
-    assert host_checks._qemu_account(settings) is None
+    assert qemu_account.find(settings) is None
