@@ -61,8 +61,8 @@ ip link set lo up
 touch "$2/ready"
 while :; do sleep 3600 & wait $!; done
 """
-# It has to be a shell to the end: that buries the dead of the host, as an init does. Guests are emulated: a KVM
-# that only looks as if it worked has libvirt ask QEMU again, for seconds, at each start of a guest.
+# It has to be a shell to the end: that buries the dead of the host, as an init does. Guests are emulated:
+# a KVM that only looks as if it worked has libvirt ask QEMU again, for seconds, at each start of a guest.
 
 
 @dataclass
@@ -280,7 +280,7 @@ def _boot(directory: Path, name: str, address: str) -> LibvirtHost:
 
 
 def _configure(host: LibvirtHost) -> None:
-    """As the packages have it, but for what a container can't have: cgroups, and a /dev of the guest's own."""
+    """As the packages have it, but for what a container lacks: cgroups, and a /dev for each guest."""
     inside = host.run("ip", "-o", "addr")
     if host.address not in inside:  # libvirtd listens there, whether anybody is connected or not
         host.run("ip", "addr", "add", f"{host.address}/32", "dev", "lo")
