@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address, ip_network
 from pathlib import Path
@@ -101,6 +101,72 @@ def test_a_server_may_have_no_network(site: Site, plain: Any) -> None:
     server = site.booted("none")
     assert server.addresses == {}
     assert site.ports_of(server) == []
+
+
+def test_a_project_without_a_network_gets_one_made_if_neutron_can(site: Site) -> None:
+    """It is made once, for all servers that need it, and stays when they are gone."""
+    lone = site.lab.keystone.add_person("lone", "member", "lone")
+    user = site.lab.connect(lone, compute_default_microversion="2.96")
+    wish = {"name": "web", "image_id": site.image_id, "flavor_id": "1", "networks": "auto"}
+    with pytest.raises(BadRequestException, match="Unable to automatically allocate a network for project"):
+        user.compute.create_server(**wish)
+    assert list(user.compute.servers()) == list(user.network.networks()) == []
+    with topologies(site, lone.project_id):
+        user.compute.create_server(**wish, min_count=2)
+        servers = [site.settled(server) for server in user.compute.servers()]
+        assert [server.status for server in servers] == ["ACTIVE"] * 2
+        (made,) = user.network.networks(is_router_external=False)
+        assert {port.network_id for server in servers for port in site.ports_of(server)} == {made.id}
+        assert all(list(server.addresses) == [made.name] for server in servers)
+        for server in servers:
+            user.compute.delete_server(server.id)
+            user.compute.wait_for_delete(server, wait=openstack_site.PATIENCE)
+        again = site.settled(user.compute.create_server(**wish))
+        assert [port.network_id for port in site.ports_of(again)] == [made.id]
+        user.network.create_subnet(
+            network_id=user.network.create_network(name="mine").id, ip_version=4, cidr="10.11.0.0/24"
+        )
+        with pytest.raises(ConflictException, match="Multiple possible networks"):
+            user.compute.create_server(**wish)
+        user.compute.delete_server(again.id)
+        user.compute.wait_for_delete(again, wait=openstack_site.PATIENCE)
+        user.network.delete_network(user.network.find_network("mine"))
+
+
+def test_a_port_on_a_network_that_was_made_is_found_again(site: Site) -> None:
+    """Also by a conductor that goes on after another one, when the user has made a network meanwhile."""
+    project = site.lab.keystone.add_person("alone", "member", "alone").project_id
+    network = NeutronNetwork(link_of(site))
+    order = PortRequest(ABSENT, project, "web", "auto")
+    (refusal,) = network.prepare([order])
+    assert "Unable to automatically allocate a network" in str(refusal)
+    with topologies(site, project):
+        (first,) = ports_in(network.prepare([order])[0])
+        mine = site.admin.network.create_network(name="mine", project_id=project)
+        site.admin.network.create_subnet(network_id=mine.id, ip_version=4, cidr="10.11.0.0/24")
+        (second,) = ports_in(network.prepare([order])[0])
+        assert (second.id, second.network_id) == (first.id, first.network_id)
+        network.release([ServerPorts(ABSENT, [second])])
+        (ambiguous,) = network.prepare([order])
+        assert "Multiple possible networks" in str(ambiguous)
+        site.admin.network.delete_network(mine)
+
+
+@contextmanager
+def topologies(site: Site, project_id: str) -> Iterator[None]:
+    """While Neutron has what it needs to make networks by itself; that of the project goes at the end."""
+    neutron = site.admin.network
+    outside = neutron.create_network(name="outside", is_router_external=True, is_default=True)
+    neutron.create_subnet(network_id=outside.id, ip_version=4, cidr="172.30.0.0/24", is_dhcp_enabled=False)
+    pool = neutron.create_subnet_pool(
+        name="everybody", prefixes=["10.12.0.0/16"], default_prefix_length=26, is_default=True, is_shared=True
+    )
+    try:
+        yield
+    finally:
+        neutron.delete_auto_allocated_topology(project_id)
+        neutron.delete_subnet_pool(pool)
+        neutron.delete_network(outside)
 
 
 def test_an_address_may_be_chosen(site: Site, plain: Any) -> None:

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 import msgspec
 
 Networks = str | list[dict[str, Any]]
-"""`auto` (there must be one), `any` (none will do, too), `none`; or a list of wishes, each with `uuid`,
-`port`, `fixed_ip` and `tag`."""
+"""`auto` (one is made, if there is none), `only` (there must be one), `any` (none will do, too), `none`; or a
+list of wishes, each with `uuid`, `port`, `fixed_ip` and `tag`."""
 
 
 class NetworkAccess(StrEnum):

@@ -37,6 +37,7 @@ from moorage.network.neutron_agreement import Agreement
 from moorage.network.neutron_bindings import PortBindings
 from moorage.network.neutron_groups import SecurityGroups
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
+from moorage.network.neutron_topology import AutoTopology
 
 LOG = logging.getLogger(__name__)
 SECONDS = Histogram(
@@ -56,6 +57,7 @@ class NeutronNetwork:
         self._link = link
         self._networks = NetworkCache(link)
         self._bindings = PortBindings(link)
+        self._topologies = AutoTopology(link)
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="neutron")
 
     def agree(
@@ -81,7 +83,7 @@ class NeutronNetwork:
             return self._each(orders, lambda order: self._prepared(order, existing[order.server_uuid]))
 
     def _prepared(self, order: PortRequest, existing: Sequence[Json]) -> list[PortRecord]:
-        wishes = self._wishes(order)
+        wishes = self._wishes(order, existing)
         brought = {wish["port"] for wish in wishes if wish.get("port")}
         spare = [port for port in existing if port["id"] not in brought | order.known]
         records = []
@@ -94,13 +96,19 @@ class NeutronNetwork:
                 records.append(self._record(port, ours=True, tag=wish.get("tag")))
         return records
 
-    def _wishes(self, order: PortRequest) -> list[dict[str, Any]]:
+    def _wishes(self, order: PortRequest, existing: Sequence[Json]) -> list[dict[str, Any]]:
         if order.networks == "none":
             return []
-        if isinstance(order.networks, str):  # it was asked for when there was nobody to agree
-            agreed = Agreement(self._link, order.project_id).only_network()
-            return [{"uuid": agreed}]
+        if isinstance(order.networks, str):  # there was no network yet when it was agreed to
+            return [{"uuid": self._network_for(order.project_id, existing)}]
         return order.networks
+
+    def _network_for(self, project_id: str, existing: Sequence[Json]) -> str:
+        """That of a port made by an earlier attempt, else the only one there is by now, else a new one."""
+        if existing:
+            return str(existing[0]["network_id"])
+        found = Agreement(self._link, project_id).network_there()
+        return self._topologies.network_of(project_id) if found is None else found
 
     def _create(self, order: PortRequest, wish: Mapping[str, Any], position: int) -> Json:
         """One at a time: Neutron's bulk form fails for ports whose address is deferred."""

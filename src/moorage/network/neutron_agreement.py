@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any
 
+from moorage.network import neutron_topology
 from moorage.network.contract import AgreedNetworks, NetworkError, NetworkFault, Networks
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
@@ -25,6 +26,8 @@ class Agreement:
             found = self._usable_networks()
             if networks == "any" and not found:
                 return AgreedNetworks("none")
+            if networks == "auto" and not found:
+                return self._reach_topology(security_groups, count)
             networks = [{"uuid": self._only(found)}]
         return self._reach(networks, security_groups, count)
 
@@ -41,9 +44,17 @@ class Agreement:
             self._check_quota(len(made) * count)
         return AgreedNetworks(wishes, groups)
 
-    def only_network(self) -> str:
-        """The one network that there is to choose from."""
-        return self._only(self._usable_networks())
+    def _reach_topology(self, security_groups: Sequence[str], count: int) -> AgreedNetworks:
+        """Nothing is made while the user may still be refused: whoever prepares the ports asks for it."""
+        neutron_topology.require_possible(self._link, self._project_id)
+        groups = self._security_groups(security_groups)
+        self._check_quota(count)
+        return AgreedNetworks("auto", groups)
+
+    def network_there(self) -> str | None:
+        """The one network that there is to choose from, if there is any."""
+        usable = self._usable_networks()
+        return self._only(usable) if usable else None
 
     def _usable_networks(self) -> set[str]:
         own = self._link.find("networks", [("project_id", self._project_id)])
@@ -56,7 +67,9 @@ class Agreement:
 
     def _only(self, usable: set[str]) -> str:
         if not usable:
-            raise NetworkError(f"Unable to automatically allocate a network for project {self._project_id}")
+            raise NetworkError(
+                f"No specific network was requested and none are available for project '{self._project_id}'."
+            )
         if len(usable) > 1:
             raise NetworkError(
                 "Multiple possible networks found, use a Network ID to be more specific.",

@@ -50,6 +50,10 @@ class NeutronLink:
     def show(self, resource: str, uuid: str) -> Json:
         return _value(self._send("GET", f"/{resource}/{uuid}"), _singular(resource), dict)
 
+    def check(self, resource: str, uuid: str) -> None:
+        """Whether it could be shown, where to show it means to make it."""
+        self._send("GET", f"/{resource}/{uuid}", params=[("fields", "dry-run")])
+
     def find(self, resource: str, query: Query = ()) -> list[Json]:
         """All of them, on however many pages they come."""
 

@@ -162,7 +162,7 @@ class PoolNetwork:
             self._check(networks)
         if have:
             raise self._one_is_enough()
-        return AgreedNetworks("auto" if networks == "any" else networks)
+        return AgreedNetworks("auto" if networks in ("any", "only") else networks)
 
     def prepare(self, orders: Sequence[PortRequest]) -> list[list[PortRecord] | NetworkError]:
         """Nothing has to be made: a port of ours is the same every time."""

@@ -11,7 +11,7 @@ from tests.support.profiles import Settings
 
 PHYSICAL_NETWORKS = tuple(f"physnet{number}" for number in range(4))
 _SIMULATED = ",simulated_hosts.SimulatedHosts"
-_PLUGINS = f"segments,router,qos,trunk,placement,tag,network_ip_availability{_SIMULATED}"
+_PLUGINS = f"segments,router,qos,trunk,placement,tag,network_ip_availability,auto_allocate{_SIMULATED}"
 PAGE = "2"
 """No list of Neutron's or Glance's is longer: whoever wants all of it has to ask for the next page."""
 _UNLIMITED = ("network", "subnet", "router", "floatingip", "security_group", "security_group_rule")

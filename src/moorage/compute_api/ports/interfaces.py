@@ -127,7 +127,7 @@ def _wanted(asked: Json) -> Networks:
     if address and not network_id:
         raise ComputeError("Must input network_id when request IP address")
     if not network_id and not port_id:
-        return "auto"
+        return "only"
     return [{"uuid": network_id, "port": port_id, "fixed_ip": address}]
 
 
