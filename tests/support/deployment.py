@@ -156,6 +156,10 @@ class Neighbours:
         """What only those of the APIs, Placement and the conductors say."""
         return {}
 
+    def agent_sections(self) -> Settings:
+        """What only those of agents say."""
+        return {}
+
     def seed(self, manage: Sequence[str | Path], urls: Mapping[str, str]) -> None:
         """Before the deployment starts. `urls` are those of its services, by type."""
         subprocess.run([*manage, "seed", "--images"], check=True, capture_output=True)
@@ -317,7 +321,8 @@ class Deployment:
     def configure_agent(self, host: str, more: Settings) -> Path:
         """Write its file, or write it anew."""
         own = {**AGENT_SETTINGS, "host": host, "state_directory": str(self.directory / host)}
-        return self._configure(host, {**more, "agent": {**own, **more["agent"]}})
+        told = {**self.neighbours.agent_sections(), **more}
+        return self._configure(host, {**told, "agent": {**own, **more["agent"]}})
 
     def server(self, name: str, program: str, port: int) -> Part:
         """A further part, which has the database; whoever asks for it starts and ends it."""

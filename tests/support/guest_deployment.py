@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,9 @@ import requests
 from tests.lab.libvirt import hosts, programs, tiny_guest
 from tests.lab.libvirt.hosts import LibvirtLab
 from tests.support import debian, postgres, rabbitmq
-from tests.support.deployment import ADMIN, SHARED_FLAVOR, Deployment, Part, Shape
+from tests.support.deployment import ADMIN, SHARED_FLAVOR, Deployment, Neighbours, Part, Shape
 from tests.support.postgres import Postgres
-from tests.support.processes import NotReadyError, wait_until
+from tests.support.processes import NotReadyError, free_port, wait_until
 from tests.support.profiles import Settings
 from tests.support.rabbitmq import RabbitMQ
 from tests.support.relay import relay
@@ -32,14 +33,17 @@ class GuestShape(Shape):
     conductors: int = 2
     options: tuple[tuple[str, str], ...] = ()
     """Of `[libvirt]`, beside the usual ones."""
+    names: tuple[str, ...] = HOSTS
+    for_users: bool = False
+    """With all that users of guests want: screens, a proxy to them, and metadata."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        return HOSTS
+        return self.names
 
     @property
     def nodes(self) -> int:
-        return len(HOSTS)
+        return len(self.names)
 
     def of(self, host: str) -> Settings:
         """Emulated guests that nobody waits for: what does not follow at once is forced."""
@@ -50,7 +54,6 @@ class GuestShape(Shape):
             "vnc_listen": "",
             "unused_image_seconds": "0",
             "migration_uri": "qemu+tcp://%s/system",
-            **dict(self.options),
         }
         return {
             "agent": {
@@ -64,45 +67,68 @@ class GuestShape(Shape):
 
 
 class GuestDeployment(Deployment):
+    """Whatever listens on this machine's loopback does so on that of each host, too."""
+
+    shape: GuestShape
+
     def __init__(
         self,
         directory: Path,
         database: Postgres,
         broker: RabbitMQ,
         lab: LibvirtLab,
-        shape: GuestShape | None = None,
+        shape: GuestShape,
+        neighbours: Neighbours | None = None,
     ) -> None:
         self.lab = lab
-        super().__init__(directory, database, broker, shape or GuestShape())
+        self.shape = shape
+        self.metadata_port, self.consoles_port = free_port(), free_port()
+        self.metadata_secret = secrets.token_hex()
+        super().__init__(directory, database, broker, shape, neighbours)
+        wanted = {"metadata": self.metadata_port, "console-proxy": self.consoles_port}
+        self.for_users = [
+            self.server(name, f"moorage-{name}", port) for name, port in wanted.items() if shape.for_users
+        ]
+
+    @property
+    def parts(self) -> list[Part]:
+        return [*super().parts, *self.for_users]
+
+    @property
+    def ports(self) -> list[int]:
+        """What hosts have to reach."""
+        return [self.broker.port, self.placement.port, self.apis[0].port, self.metadata_port]
+
+    def _configure(self, name: str, more: Settings) -> Path:
+        metadata = {"url": f"http://127.0.0.1:{self.metadata_port}", "shared_secret": self.metadata_secret}
+        consoles = {"base_url": f"http://127.0.0.1:{self.consoles_port}"}
+        told: Settings = {"metadata": metadata, "consoles": consoles} if self.shape.for_users else {}
+        return super()._configure(name, {**told, **more})
 
     def _configure_server(self, name: str, more: Settings) -> Path:
-        return super()._configure_server(
-            name, {"images": {"directory": str(self.directory / "images")}, **more}
-        )
+        images = {"directory": str(self.directory / "images")}
+        return super()._configure_server(name, {"images": images, **self.neighbours.server_sections(), **more})
 
     def configure_agent(self, host: str, more: Settings) -> Path:
-        """It reaches the rest of the cloud at the address that this machine has in the lab."""
-        addresses = [one.address for one in self.lab.hosts.values()]
-        networks = {"tunnel_address": self.lab.hosts[host].address, "tunnel_peers": ",".join(addresses)}
-        own = {"instances_path": str(self.lab.instances), **networks, **more["libvirt"]}
-        placement = f"http://{self.lab.gateway}:{self.placement.port}"
-        images = f"http://{self.lab.gateway}:{self.apis[0].port}/image"
-        reached: Settings = {
-            "DEFAULT": {"transport_url": self.broker.url.replace("127.0.0.1", self.lab.gateway)},
-            "placement_client": {"auth_type": "none", "endpoint": placement},
-            "glance": {"auth_type": "none", "endpoint": images},
+        address = self.lab.hosts[host].address
+        own = {
+            "instances_path": str(self.lab.instances),
+            "live_migration_inbound_addr": address,
+            "tunnel_address": address,
+            "tunnel_peers": ",".join(one.address for one in self.lab.hosts.values()),
+            **more["libvirt"],
+            **({"vnc_listen": address, "serial_listen": address} if self.shape.for_users else {}),
+            **dict(self.shape.options),
         }
-        return super().configure_agent(host, {**more, **reached, "libvirt": own})
+        images: Settings = {"glance": {"auth_type": "none", "endpoint": f"{self.urls[0]}/image"}}
+        told = {**images, **self.neighbours.agent_sections()}
+        return super().configure_agent(host, {**told, **more, "libvirt": own})
 
     def _agent(self, host: str) -> Part:
         part = super()._agent(host)
         found = f"PYTHONPATH={programs.binding()}"
         part.command = self.lab.hosts[host].command("env", found, *part.command)
         return part
-
-    def start(self) -> None:
-        super().start()
-        self.image_id = self.add_image(self._tiny_guest())
 
     def boot(self, host: str | None = None, **more: str) -> str:
         server = {"name": "s", "flavorRef": SHARED_FLAVOR, "imageRef": self.image_id, "networks": "auto"}
@@ -152,30 +178,48 @@ class GuestDeployment(Deployment):
         assert answer.status_code == 204, answer.text
         return made
 
-    def _tiny_guest(self) -> Path:
-        """With some data behind it that takes a while to copy."""
+    def add_tiny_guest(self) -> None:
+        """The image that servers get: with some data behind it that takes a while to copy."""
         disk = self.directory / "image.qcow2"
         raw = tiny_guest.make_disk(self.directory / "image.raw")
         with raw.open("ab") as file:
             file.write(os.urandom(_IMAGE_MIB << 20))
         subprocess.run(["qemu-img", "convert", "-f", "raw", "-O", "qcow2", str(raw), str(disk)], check=True)
-        return disk
+        self.image_id = self.add_image(disk)
 
 
 @contextmanager
 def running(directory: Path, shape: GuestShape | None = None) -> Iterator[GuestDeployment]:
-    """`debian.Unavailable` where what it needs can neither be found nor installed."""
+    """On hosts of its own; `debian.Unavailable` where what it needs can neither be found nor installed."""
     programs.install()
     programs.binding()
     debian.install("nftables", Path("/usr/sbin/nft"))
     debian.install("dnsmasq-base", Path("/usr/sbin/dnsmasq"))
+    wanted = shape or GuestShape()
+    with (
+        hosts.running(directory / "lab", wanted.names, connected=True) as lab,
+        running_on(lab, directory, wanted) as cloud,
+    ):
+        cloud.add_tiny_guest()
+        yield cloud
+
+
+@contextmanager
+def running_on(
+    lab: LibvirtLab,
+    directory: Path,
+    shape: GuestShape,
+    neighbours: Neighbours | None = None,
+    ports: Sequence[int] = (),
+) -> Iterator[GuestDeployment]:
+    """On hosts that are there, and have to reach some ports of the neighbours'."""
     with ExitStack() as stack:
-        lab = stack.enter_context(hosts.running(directory / "lab", HOSTS, connected=True))
         broker = stack.enter_context(rabbitmq.start())
         database = stack.enter_context(postgres.start())
-        cloud = GuestDeployment(directory, database, broker, lab, shape)
-        for port in (broker.port, cloud.placement.port, cloud.apis[0].port):
-            stack.enter_context(relay(lab.gateway, port))
+        cloud = GuestDeployment(directory, database, broker, lab, shape, neighbours)
+        for host in lab.hosts.values():
+            for port in (*cloud.ports, *ports):
+                stack.enter_context(relay(host.network, port))
         stack.callback(cloud.stop)
         try:
             cloud.start()

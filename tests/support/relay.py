@@ -1,4 +1,4 @@
-"""A way from another network to a port of this machine's loopback: for what runs in a namespace."""
+"""A way from the loopback of a namespace to that of this machine, port by port."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tests.support.namespaces import Namespace
+
 _CHUNK = 1 << 16
 
 
 @contextmanager
-def relay(address: str, port: int) -> Iterator[None]:
-    """Whoever connects to the port at this address reaches that of 127.0.0.1, as long as somebody listens."""
-    with socket.create_server((address, port)) as listening:
+def relay(inside: Namespace, port: int) -> Iterator[None]:
+    """Whoever connects to the port of 127.0.0.1 there reaches ours, as long as somebody listens. So what is
+    written in configurations and catalogues is true in both places."""
+    with inside.call(lambda: socket.create_server(("127.0.0.1", port))) as listening:
         threading.Thread(target=_accept, args=(listening, port), daemon=True).start()
         try:
             yield

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
-from tests.lab.client.openstack import ClientError, openstack, order
+from tests.lab.client.openstack import openstack, order
 from tests.lab.libvirt import programs
 from tests.lab.libvirt.hosts import LibvirtHost
 from tests.support import debian
@@ -70,27 +70,33 @@ def environment() -> dict[str, str]:
 class GuestCloud:
     clouds_file: Path
     directory: Path
+    user: str = "moorage"
+    """Whose cloud of the file it is."""
 
     def ask(self, *words: str) -> Any:
-        return openstack(self.clouds_file, "moorage", *words)
+        return openstack(self.clouds_file, self.user, *words)
 
     def order(self, *words: str) -> str:
-        return order(self.clouds_file, "moorage", *words)
-
-    def answers(self) -> bool:
-        try:
-            self.order("compute", "service", "list")
-            self.order("resource", "class", "list")
-        except ClientError:
-            return False
-        return True
+        return order(self.clouds_file, self.user, *words)
 
     def furnish(self) -> None:
-        """With a key, `mine`, and a flavor that is enough for the guest, `m1.guest`."""
+        """With a flavor that is enough for the guest, `m1.guest`, and a key."""
+        self.add_flavor()
+        self.add_key()
+
+    def add_flavor(self) -> None:
         self.ask("flavor", "create", "--vcpus", "1", "--ram", "192", "--disk", "1", "m1.guest")
+
+    def add_key(self) -> None:
+        """The user's, `mine`."""
         generate = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)]
         subprocess.run(generate, check=True, stdin=subprocess.DEVNULL)
         self.order("keypair", "create", "--public-key", f"{self.key}.pub", "mine")
+
+    def add_image(self, image: GuestImage) -> None:
+        """As `moorage-guest`, for everybody."""
+        shape = ("--disk-format", "qcow2", "--container-format", "bare", "--public")
+        self.ask("image", "create", "--file", str(image.disk), *shape, "moorage-guest")
 
     @property
     def key(self) -> Path:
@@ -135,9 +141,18 @@ class GuestCloud:
     def ticks(self, name: str) -> list[int]:
         return [int(number) for number in _TICK.findall(self.log(name))]
 
-    def ssh(self, host: LibvirtHost, address: str, command: str, *, check: bool = True) -> str:
-        """Run a command inside a guest, from its host."""
-        return host.run("ssh", "-i", self.key, *_SSH, f"root@{address}", command, check=check)
+    def ssh(
+        self,
+        host: LibvirtHost,
+        address: str,
+        command: str,
+        *,
+        inside: Sequence[str] = (),
+        check: bool = True,
+    ) -> str:
+        """Run a command inside a guest, from its host; `inside` leads to a network that the host is not on."""
+        login = ("ssh", "-i", self.key, *_SSH, f"root@{address}")
+        return host.run(*inside, *login, command, check=check)
 
     def console(self, name: str, kind: str) -> WebSocketClient:
         """As a browser opens it."""

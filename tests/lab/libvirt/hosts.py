@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.lab.libvirt import programs
+from tests.support.namespaces import Namespace
 from tests.support.processes import Command, Service, is_alive, start_service, wait_until
 
 _QEMU = """\
@@ -95,6 +96,10 @@ class LibvirtHost:
         """Of its first process, as it is called outside: what `nsenter` and `ip link` want."""
         children = Path(f"/proc/{self.first_pid}/task/{self.first_pid}/children").read_text().split()
         return int(children[0])
+
+    @property
+    def network(self) -> Namespace:
+        return Namespace(self.name, Path(f"/proc/{self.pid}/ns/net"))
 
     def command(self, *words: str | Path) -> list[str]:
         """What runs these words inside the host."""

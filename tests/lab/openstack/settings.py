@@ -77,7 +77,7 @@ def _with_ovn(found: Settings, ovn: OvnCentral) -> Settings:
         "ovn": {
             "ovn_nb_connection": ovn.northbound,
             "ovn_sb_connection": ovn.southbound,
-            "ovn_metadata_enabled": "false",
+            "ovn_metadata_enabled": "true",
             "ovn_emit_need_to_frag": "false",
         },
     }
