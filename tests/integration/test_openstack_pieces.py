@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,8 +11,8 @@ from openstack.connection import Connection
 from openstack.exceptions import ConflictException
 
 from tests.integration.clouds import keystone_clouds
-from tests.integration.openstack_neighbours import OpenStackNeighbours
-from tests.integration.openstack_site import IMAGE, PATIENCE, make_image
+from tests.integration.openstack_site import IMAGE, PATIENCE
+from tests.integration.real_neighbours import RealNeighbours
 from tests.lab.client.openstack import openstack, order
 from tests.lab.keystone.service import Person
 from tests.lab.openstack import service as openstack_service
@@ -28,16 +27,6 @@ NETWORKS = 5
 SHAPE = Shape(shared_nodes=1, exclusive_nodes=1, apis=1)
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
-
-
-class RealNeighbours(OpenStackNeighbours):
-    def seed(self, manage: Sequence[str | Path], urls: Mapping[str, str]) -> None:
-        super().seed(manage, urls)
-        for host in SHAPE.hosts:
-            self.lab.put_host(host, physnets=["physnet1"])
-
-    def image_id(self, deployment: Deployment) -> str:
-        return make_image(self.lab.connect(self.lab.moorage))
 
 
 class Site:
@@ -81,7 +70,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     try:
         with openstack_service.start(directory / "openstack", {}) as lab:
             assert list(lab.connect(lab.moorage).network.networks()) == []
-            with running(directory, SHAPE, RealNeighbours(lab)) as cloud:
+            with running(directory, SHAPE, RealNeighbours(lab, SHAPE.hosts)) as cloud:
                 yield Site(cloud, lab)
     except debian.Unavailable as error:
         pytest.skip(str(error))

@@ -10,7 +10,7 @@ from typing import Any
 import requests
 
 from tests.lab.keystone.pristine import KEYSTONE, pristine_state
-from tests.lab.keystone.settings import ADMIN_PASSWORD, REGION, settings
+from tests.lab.keystone.settings import ADMIN_PASSWORD, PAGE, REGION, settings
 from tests.lab.wsgi import serve
 from tests.support.processes import Service, free_port
 from tests.support.profiles import ini
@@ -125,10 +125,10 @@ class Keystone:
         return answer.json() if answer.content else None
 
 
-def start(directory: Path) -> Keystone:
+def start(directory: Path, page: str = PAGE) -> Keystone:
     """A Keystone of its own for whoever asks, on a copy of the pristine state."""
     shutil.copytree(pristine_state(), directory, dirs_exist_ok=True)
-    (directory / "keystone.conf").write_text(ini(settings(directory)))
+    (directory / "keystone.conf").write_text(ini(settings(directory, page)))
     port = free_port()
     keystone = Keystone(directory, port, _serve(directory, port))
     try:

@@ -12,13 +12,13 @@ PAGE = "2"
 """No list is longer; Keystone cuts most of them off there, and offers no next page."""
 
 
-def settings(directory: Path) -> Settings:
+def settings(directory: Path, page: str = PAGE) -> Settings:
     keys = {"key_repository": str(directory / "fernet")}
     return {
         "DEFAULT": {
             "log_file": str(directory / "keystone.log"),
-            "list_limit": PAGE,
-            "max_db_limit": PAGE,
+            "list_limit": page,
+            "max_db_limit": page,
         },
         "database": {"connection": f"sqlite:///{directory / 'keystone.sqlite'}"},
         "token": {"provider": "fernet"},

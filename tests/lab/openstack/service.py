@@ -68,15 +68,17 @@ class OpenStack:
 
 
 @contextmanager
-def start(directory: Path, services: dict[str, str], ovn: OvnCentral | None = None) -> Iterator[OpenStack]:
+def start(
+    directory: Path, services: dict[str, str], ovn: OvnCentral | None = None, page: str = settings.PAGE
+) -> Iterator[OpenStack]:
     """All of it, new and empty. `services` are ours, by type, with their URLs: for the catalogue.
 
-    With `ovn`, hosts are real ones; else they are simulated.
+    With `ovn`, hosts are real ones; else they are simulated. No list is longer than a `page`.
     """
     ports = {name: free_port() for name in ("neutron", "glance", "hosts")}
     with ExitStack() as stack:
         database = stack.enter_context(postgres.start(_HASTY))
-        keystone = keystone_service.start(directory / "keystone")
+        keystone = keystone_service.start(directory / "keystone", page)
         stack.callback(keystone.stop)
         people = {
             name: keystone.add_person(name, "service", "service", "admin")
@@ -89,8 +91,8 @@ def start(directory: Path, services: dict[str, str], ovn: OvnCentral | None = No
         for kind, url in {**services, **ours}.items():
             keystone.add_service(kind, kind, url)
         beginnings = (
-            partial(_glance, directory / "glance", ports, keystone, people["glance"]),
-            partial(_neutron, directory / "neutron", ports, keystone, people["neutron"], database, ovn),
+            partial(_glance, directory / "glance", ports, keystone, people["glance"], page),
+            partial(_neutron, directory / "neutron", ports, keystone, people["neutron"], page, database, ovn),
         )
         with ThreadPoolExecutor() as pool:
             begun = [pool.submit(beginning) for beginning in beginnings]
@@ -104,7 +106,9 @@ def start(directory: Path, services: dict[str, str], ovn: OvnCentral | None = No
         yield lab
 
 
-def _glance(directory: Path, ports: Mapping[str, int], keystone: Keystone, person: Person) -> Service:
+def _glance(
+    directory: Path, ports: Mapping[str, int], keystone: Keystone, person: Person, page: str
+) -> Service:
     url = f"http://127.0.0.1:{ports['glance']}"
     directory.mkdir()
     for name in ("file", "os_glance_staging_store", "os_glance_tasks_store"):
@@ -112,7 +116,7 @@ def _glance(directory: Path, ports: Mapping[str, int], keystone: Keystone, perso
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/glance/glance-api-paste.ini", directory)
     config = directory / "glance-api.conf"
-    config.write_text(ini(settings.glance(directory, url, keystone, person)))
+    config.write_text(ini(settings.glance(directory, url, keystone, person, page)))
     _run(programs / "glance-manage", "--config-file", config, "db_sync")
     variables = {"OS_GLANCE_CONFIG_DIR": str(directory)}
     return serve(
@@ -125,6 +129,7 @@ def _neutron(
     ports: Mapping[str, int],
     keystone: Keystone,
     person: Person,
+    page: str,
     database: Postgres,
     ovn: OvnCentral | None,
 ) -> Service:
@@ -133,7 +138,9 @@ def _neutron(
     shutil.copy(programs.parent / "etc/neutron/api-paste.ini", directory / "neutron-paste.ini")
     shutil.copy(HERE / "simulated_hosts.py", directory)
     url = database.create_kinder_database("neutron").replace("+psycopg:", "+psycopg2:")
-    (directory / "neutron.conf").write_text(ini(settings.neutron(directory, url, keystone, person, ovn)))
+    (directory / "neutron.conf").write_text(
+        ini(settings.neutron(directory, url, keystone, person, page, ovn))
+    )
     _run(programs / "python", HERE / "neutron_schema.py", url)
     return _serve_neutron(directory, ports)
 

@@ -30,15 +30,15 @@ def _authtoken(keystone: Keystone, person: Person) -> dict[str, str]:
     }
 
 
-def glance(directory: Path, url: str, keystone: Keystone, person: Person) -> Settings:
+def glance(directory: Path, url: str, keystone: Keystone, person: Person, page: str) -> Settings:
     return {
         "DEFAULT": {
             "log_file": str(directory / "glance.log"),
             "transport_url": "fake://",
             "enabled_backends": "file:file",
             "worker_self_reference_url": url,
-            "limit_param_default": PAGE,
-            "api_limit_max": PAGE,
+            "limit_param_default": page,
+            "api_limit_max": page,
         },
         "database": {"connection": f"sqlite:///{directory / 'glance.sqlite'}"},
         "glance_store": {"default_backend": "file"},
@@ -54,10 +54,15 @@ def glance(directory: Path, url: str, keystone: Keystone, person: Person) -> Set
 
 
 def neutron(
-    directory: Path, database_url: str, keystone: Keystone, person: Person, ovn: OvnCentral | None = None
+    directory: Path,
+    database_url: str,
+    keystone: Keystone,
+    person: Person,
+    page: str,
+    ovn: OvnCentral | None = None,
 ) -> Settings:
     """With simulated hosts, or with those that have OVN."""
-    found = _neutron(directory, database_url, keystone, person)
+    found = _neutron(directory, database_url, keystone, person, page)
     return found if ovn is None else _with_ovn(found, ovn)
 
 
@@ -83,7 +88,7 @@ def _with_ovn(found: Settings, ovn: OvnCentral) -> Settings:
     }
 
 
-def _neutron(directory: Path, database_url: str, keystone: Keystone, person: Person) -> Settings:
+def _neutron(directory: Path, database_url: str, keystone: Keystone, person: Person, page: str) -> Settings:
     ranges = ",".join(f"{name}:100:199" for name in PHYSICAL_NETWORKS)
     return {
         "DEFAULT": {
@@ -98,7 +103,7 @@ def _neutron(directory: Path, database_url: str, keystone: Keystone, person: Per
             "send_events_interval": "1",
             "enable_traditional_dhcp": "false",
             "dns_domain": "cloud.example.",
-            "pagination_max_limit": PAGE,
+            "pagination_max_limit": page,
         },
         "database": {"connection": database_url, "max_pool_size": "20", "max_overflow": "40"},
         "oslo_concurrency": {"lock_path": str(directory)},

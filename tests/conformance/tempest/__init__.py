@@ -1,0 +1,1 @@
+"""A cloud for Tempest to judge, and the figures of that."""

@@ -1,0 +1,1 @@
+"""Tempest, OpenStack's own tests of a cloud."""
