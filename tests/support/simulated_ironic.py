@@ -89,7 +89,10 @@ class SimulatedIronic:
         length = int(environ.get("CONTENT_LENGTH") or 0)
         body = msgspec.json.decode(environ["wsgi.input"].read(length)) if length else None
         if environ["REQUEST_METHOD"] == "GET":
-            body = {name: values[0] for name, values in parse_qs(environ["QUERY_STRING"]).items()}
+            body = {
+                name: values[0]
+                for name, values in parse_qs(environ["QUERY_STRING"], keep_blank_values=True).items()
+            }
         status, answer = self._answer(environ["REQUEST_METHOD"], environ["PATH_INFO"], body)
         content = b"" if answer is None else msgspec.json.encode(answer)
         headers = {

@@ -18,7 +18,7 @@ from moorage.cli import settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles, Json
 from moorage.cli.workers import require_current_schema
-from moorage.conductor.ownership import ownership
+from moorage.conductor.ownership import overlaps, ownership
 from moorage.conductor.ownership.ring import OwnedNode, ProposedMove, Ring, read
 from moorage.db import engine
 from moorage.db.database import Database
@@ -127,7 +127,8 @@ def ring(
 
     Example: moorage ring --config-file /etc/moorage/moorage.conf --without metal-2
     """
-    found = _rings(settings.read(config_file))
+    conf = settings.read(config_file)
+    found = _rings(conf)
     leaving, coming = set(without or ()), set(also or ())
     changed = bool(leaving or coming)
     if as_json:
@@ -141,14 +142,17 @@ def ring(
         hosts = (one.living - leaving) | coming
         if changed and (coming or leaving & one.living):
             _draw_moves(one.moves(hosts), hosts, console)
+    for overlap in _overlaps(conf):
+        console.print(f"[yellow]overlap[/]: {overlap}")
+
+
+def _overlaps(conf: cfg.ConfigOpts) -> list[overlaps.Overlap]:
+    with Database(engine.from_conf(conf)).snapshot() as connection:
+        return overlaps.find(connection, _down_after(conf))
 
 
 def _draw(ring: Ring, console: Console) -> None:
-    named = [
-        f"group {ring.key}" if ring.key else "all groups",
-        *([f"shard {ring.shard}"] if ring.shard else []),
-    ]
-    console.print(f"[bold]{', '.join(named)}[/]: {len(ring.nodes)} nodes")
+    console.print(f"[bold]{ring.served}[/]: {len(ring.nodes)} nodes")
     owned = Counter(node.host for node in ring.nodes)
     used = Counter(node.host for node in ring.nodes if node.server is not None)
     fair = Counter(ring.proposal(ring.living).values())
@@ -184,8 +188,8 @@ def _down_after(conf: cfg.ConfigOpts) -> timedelta:
 def _as_json(ring: Ring, leaving: set[str], coming: set[str]) -> dict[str, Any]:
     moves = ring.moves((ring.living - leaving) | coming)
     return {
-        "partition_key": ring.key,
-        "shard": ring.shard,
+        "partition_key": ring.served.key,
+        "shard": ring.served.shard,
         "hosts": [{"host": member.host, "up": member.up} for member in ring.members],
         "nodes": [_node(node) for node in ring.nodes],
         "moves": [_move(move) for move in moves],

@@ -15,6 +15,7 @@ from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.presence import Presence
 from moorage.conductor.chores.backlog_worker import BacklogWorker
 from moorage.conductor.chores.mirroring import Mirroring
+from moorage.conductor.chores.overlap_watch import OverlapWatch
 from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.runner import Runner
 from moorage.conductor.operations.register import KINDS
@@ -131,6 +132,7 @@ class ConductorService:
             ListeningPeriod(settings.service_down_time),
         )
         self._catching_up = BacklogWorker(database, placement, bus.cast)
+        self._overlaps = OverlapWatch(database, settings.service_down_time)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
 
@@ -141,12 +143,14 @@ class ConductorService:
         self.runner.start()
         self._mirroring.start()
         self._catching_up.start()
+        self._overlaps.start()
         self._refreshing.start()
 
     def stop(self) -> None:
         self._presence.stop()
         self._mirroring.stop()
         self._catching_up.stop()
+        self._overlaps.stop()
         self._refreshing.stop()
         self.runner.stop()
         self._bus.close()

@@ -111,3 +111,10 @@ def test_the_ring_shows_shares_and_what_a_change_would_move(site: Site) -> None:
     assert b["moves"] == []
     assert "a-1 → a-2" in site.ring("--without", "a-1")
     assert "would move" in site.ring("--with", "a-3")
+    assert "overlap" not in drawn
+
+
+def test_the_ring_tells_of_hosts_whose_partitions_overlap(site: Site) -> None:
+    site.fleet.start("c-1", "")  # as an agent that serves all groups says it
+    site.fleet.settle(1)
+    assert "overlap: a-1, a-2 (group a) and c-1 (all groups)" in site.ring()

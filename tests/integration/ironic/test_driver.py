@@ -122,6 +122,7 @@ def test_only_the_partition_is_listed_on_every_page(metal: Nodes) -> None:
     assert set(named(owning(port, Partition("a", "s1")))) == {"a-3"}
     assert set(named(owning(port, Partition("b", "s1")))) == set()
     assert set(named(owning(port, Partition()))) == {"a-1", "a-2", "a-3", "b-1"}
+    assert set(named(owning(port, Partition("")))) == set(), "none is in the unnamed group"
 
 
 def just_enrolled(metal: Nodes, *names: str) -> dict[str, str]:

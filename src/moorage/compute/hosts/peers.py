@@ -12,12 +12,13 @@ from sqlalchemy.engine import Connection
 from moorage.compute.hosts import liveness
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.db.tables.compute import services
+from moorage.drivers.served_nodes import UNNAMED
 
 TERMS = "partition"
 """Where the facts of a service say which nodes it shares with its peers."""
 FAILOVER = "failover_servers"
 """Likewise, whether it takes over servers of peers that are down."""
-_ALIKE = ("key", "shard", "selection", "shared")
+_ALIKE = ("key", UNNAMED, "shard", "selection", "shared")
 """What peers have in common."""
 
 

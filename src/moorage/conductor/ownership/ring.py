@@ -16,6 +16,7 @@ from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.conductor.ownership.ownership import NOBODY
 from moorage.db.tables.compute import nodes, servers, services
 from moorage.drivers.rendezvous import propose
+from moorage.drivers.served_nodes import ServedNodes
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,7 @@ class Member:
 class Ring:
     """The hosts that serve one partition, and the nodes in it."""
 
-    key: str
-    shard: str
+    served: ServedNodes
     members: tuple[Member, ...]
     nodes: tuple[OwnedNode, ...]
 
@@ -80,7 +80,7 @@ class ProposedMove:
 
 def read(connection: Connection, down_after: timedelta) -> list[Ring]:
     """All partitions that a host serves, in their order; needs a snapshot."""
-    members: dict[tuple[str, str], list[Member]] = {}
+    members: dict[ServedNodes, list[Member]] = {}
     query = sa.select(services.c.host, services.c.facts, services.c.seen_at, services.c.forced_down)
     for host, facts, seen_at, forced_down in connection.execute(
         query.where(services.c.binary == AGENT_BINARY).order_by(services.c.host)
@@ -89,11 +89,11 @@ def read(connection: Connection, down_after: timedelta) -> list[Ring]:
         if terms is not None:
             up = not forced_down and liveness.was_heard(seen_at, down_after)
             member = Member(host, up, tuple(terms.get("peers", ())))
-            members.setdefault((terms.get("key", ""), terms.get("shard", "")), []).append(member)
+            members.setdefault(ServedNodes.read(terms), []).append(member)
     shared = _nodes(connection)
     return [
-        Ring(key, shard, tuple(found), tuple(node for node in shared if _matches(node, key, shard)))
-        for (key, shard), found in sorted(members.items())
+        Ring(served, tuple(found), tuple(node for node in shared if served.has(node.group, node.shard)))
+        for served, found in sorted(members.items(), key=lambda one: (one[0].key or "", one[0].shard))
     ]
 
 
@@ -121,7 +121,3 @@ def _node(uuid: str, host: str, epoch: int, server: str | None, facts: dict[str,
         facts.get("conductor_group", ""),
         facts.get("shard", ""),
     )
-
-
-def _matches(node: OwnedNode, key: str, shard: str) -> bool:
-    return key in ("", node.group) and shard in ("", node.shard)

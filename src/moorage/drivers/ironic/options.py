@@ -10,9 +10,12 @@ OPTIONS: Options = {
     "ironic": [
         cfg.StrOpt(
             "partition_key",
-            default="",
+            default=None,
+            deprecated_name="conductor_group",
             mutable=True,
-            help="Conductor group whose nodes this host may manage, whatever its case; empty for all nodes.",
+            help="Conductor group whose nodes this host may manage, whatever its case. Unset: all nodes. "
+            "Empty: those of the group without a name, which nodes are in that nobody has put into another. "
+            "Nova's name for it, conductor_group, is understood, too.",
         ),
         cfg.StrOpt(
             "shard",

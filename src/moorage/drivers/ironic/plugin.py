@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from oslo_config import cfg
+
+from moorage.drivers.host_check import HostCheck
 from moorage.drivers.ironic.options import OPTIONS
 from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 
@@ -13,4 +16,10 @@ def _load(context: DriverContext) -> Loaded:
     return loading.load(context)
 
 
-PLUGIN = Plugin(_load, OPTIONS)
+def _check(conf: cfg.ConfigOpts) -> list[HostCheck]:
+    from moorage.drivers.ironic import host_checks
+
+    return host_checks.check(conf)
+
+
+PLUGIN = Plugin(_load, OPTIONS, check=_check)

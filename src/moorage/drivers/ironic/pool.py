@@ -91,7 +91,7 @@ def capacity(
     described = [record for record in records if record.resource_class]
     return Node(
         uuid=shared_uuid,
-        name=f"{CAPACITY_TYPE} {partition.key or '*'} {partition.shard or '*'}",
+        name=f"{CAPACITY_TYPE} {_named(partition) or '*'} {partition.shard or '*'}",
         hypervisor_type=CAPACITY_TYPE,
         inventories=_offer(described, reservations, held),
         traits=[_SHARES],
@@ -126,7 +126,12 @@ def _full(held: int) -> Inventory:
 
 
 def _of_partition(what: str, partition: Partition) -> str:
-    return str(uuid.uuid5(_NAMESPACE, f"{what} {partition.key} {partition.shard}"))
+    return str(uuid.uuid5(_NAMESPACE, f"{what} {_named(partition)} {partition.shard}"))
+
+
+def _named(partition: Partition) -> str:
+    """Of all groups: nothing, as it was before the unnamed one could be served by itself."""
+    return '""' if partition.key == "" else partition.key or ""
 
 
 def _facts(partition: Partition, records: Collection[NodeRecord]) -> dict[str, object]:
@@ -139,6 +144,6 @@ def _facts(partition: Partition, records: Collection[NodeRecord]) -> dict[str, o
         "supported_instances": [[machine, "baremetal", "hvm"] for machine in machines],
         "hypervisor_version": 1,
         "cpu_info": {"arch": machines[0]},
-        "pool": {"key": partition.key, "shard": partition.shard},
+        "pool": partition.served.terms(),
         **sums,
     }

@@ -16,7 +16,9 @@ from moorage.core import config
 from moorage.core.config import ConfigError
 from moorage.drivers.ironic.options import OPTIONS
 from moorage.drivers.ironic.partition import Partition
+from moorage.drivers.ironic.record import NodeRecord
 from moorage.drivers.rendezvous import propose, share
+from moorage.drivers.served_nodes import ServedNodes
 
 hosts = st.sets(st.text("abcdefgh-0123456789", min_size=1, max_size=12), min_size=1, max_size=8)
 nodes = st.lists(st.uuids().map(str), max_size=60, unique=True)
@@ -84,3 +86,19 @@ def test_ironic_is_asked_for_the_group_in_its_own_case(tmp_path: Path) -> None:
 def test_nonsense_is_refused_by_its_name(tmp_path: Path, option: str, value: str) -> None:
     with pytest.raises(ConfigError, match=option):
         read(tmp_path, **{option: value})
+
+
+def test_an_empty_group_is_the_unnamed_one_and_none_means_all(tmp_path: Path) -> None:
+    unset, unnamed = read(tmp_path), read(tmp_path, partition_key="")
+    assert (unset.key, unnamed.key) == (None, "")
+    assert unnamed.filters() == {"conductor_group": ""}
+    nodes = [NodeRecord("1", conductor_group=""), NodeRecord("2", conductor_group="rack")]
+    assert [unset.has(node) for node in nodes] == [True, True]
+    assert [unnamed.has(node) for node in nodes] == [True, False]
+    assert read(tmp_path, partition_key='""') == unnamed
+    assert unset.facts() != unnamed.facts()
+    assert [ServedNodes.read(one.facts()) for one in (unset, unnamed)] == [unset.served, unnamed.served]
+
+
+def test_novas_name_of_the_group_is_understood(tmp_path: Path) -> None:
+    assert read(tmp_path, conductor_group="Rack-7").key == "rack-7"
