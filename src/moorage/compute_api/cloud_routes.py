@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from oslo_policy import policy
 
-from moorage.compute_api import absent, schemas
+from moorage.compute_api import absent, extensions, schemas
 from moorage.compute_api.endpoint import ADMIN, ANYBODY, MEMBER, READER, RULE, Own, Owned, R
 from moorage.compute_api.endpoint import AdminEndpoint as E
 from moorage.compute_api.flavors import flavor_access, flavor_specs, flavors
-from moorage.compute_api.hosts import aggregates, hypervisors, services, zones
+from moorage.compute_api.hosts import aggregates, audit_log, hosts, hypervisors, services, zones
 from moorage.compute_api.microversions import Microversion
-from moorage.compute_api.projects import keypairs, limits, quota_sets, server_groups
+from moorage.compute_api.projects import keypairs, limits, quota_sets, server_groups, tenant_usage
 from moorage.http.rules import documented
 
 _METHODS = ("GET", "POST", "PUT", "DELETE")
@@ -21,6 +21,9 @@ _HYPERVISORS = f"{RULE}os-hypervisors:"
 _AGGREGATES = f"{RULE}os-aggregates:"
 _GROUPS = f"{RULE}os-server-groups:"
 _QUOTAS = f"{RULE}os-quota-sets:"
+_OS_HOSTS = f"{RULE}os-hosts:"
+_AUDIT_LOG = f"{RULE}os-instance-usage-audit-log:"
+_USAGE = f"{RULE}os-simple-tenant-usage:"
 
 FLAVORS: tuple[R, ...] = (
     R(
@@ -154,6 +157,22 @@ HOSTS: tuple[R, ...] = (
     R("/os-availability-zone/detail", {"GET": E(zones.detail, f"{RULE}os-availability-zone:detail")}),
 )
 
+_NO_HOSTS = Microversion.NO_OS_HOSTS
+OLD_HOSTS: tuple[R, ...] = (
+    R("/os-hosts", {"GET": E(hosts.index, f"{_OS_HOSTS}list", dropped=_NO_HOSTS, query=schemas.LIST_HOSTS)}),
+    R(
+        "/os-hosts/{host_name}",
+        {
+            "GET": E(hosts.show, f"{_OS_HOSTS}show", dropped=_NO_HOSTS),
+            "PUT": E(hosts.update, f"{_OS_HOSTS}update", dropped=_NO_HOSTS, body=schemas.UPDATE_HOST),
+        },
+    ),
+    *(
+        R(f"/os-hosts/{{host_name}}/{word}", {"GET": E(hosts.power, f"{_OS_HOSTS}{rule}", dropped=_NO_HOSTS)})
+        for word, rule in (("startup", "start"), ("shutdown", "shutdown"), ("reboot", "reboot"))
+    ),
+)
+
 AGGREGATES: tuple[R, ...] = (
     R(
         "/os-aggregates",
@@ -257,12 +276,49 @@ QUOTAS: tuple[R, ...] = (
     ),
 )
 
+USAGE: tuple[R, ...] = (
+    R(
+        "/os-simple-tenant-usage",
+        {"GET": E(tenant_usage.index, f"{_USAGE}list", query=schemas.LIST_USAGES)},
+    ),
+    R(
+        "/os-simple-tenant-usage/{project_id}",
+        {
+            "GET": E(
+                tenant_usage.show,
+                f"{_USAGE}show",
+                check=READER,
+                target=tenant_usage.project,
+                query=schemas.SHOW_USAGE,
+            )
+        },
+    ),
+    R("/os-instance_usage_audit_log", {"GET": E(audit_log.index, f"{_AUDIT_LOG}list")}),
+    R("/os-instance_usage_audit_log/{before}", {"GET": E(audit_log.show, f"{_AUDIT_LOG}show")}),
+)
+
+EXTENSIONS: tuple[R, ...] = (
+    R("/extensions", {"GET": E(extensions.index, f"{RULE}extensions", check=ANYBODY)}),
+    R("/extensions/{alias}", {"GET": E(extensions.show, f"{RULE}extensions", check=ANYBODY)}),
+)
+
 ABSENT: tuple[R, ...] = (
     *(R(path, dict.fromkeys(_METHODS, E(absent.gone))) for path in absent.GONE),
     *(R(path, dict.fromkeys(_METHODS, E(absent.elsewhere))) for path in absent.ELSEWHERE),
 )
 
-CLOUD: tuple[R, ...] = (*FLAVORS, *KEYPAIRS, *HOSTS, *AGGREGATES, *GROUPS, *QUOTAS, *ABSENT)
+CLOUD: tuple[R, ...] = (
+    *FLAVORS,
+    *KEYPAIRS,
+    *HOSTS,
+    *OLD_HOSTS,
+    *AGGREGATES,
+    *GROUPS,
+    *QUOTAS,
+    *USAGE,
+    *EXTENSIONS,
+    *ABSENT,
+)
 
 CLOUD_RULES: tuple[policy.DocumentedRuleDefault, ...] = (
     documented(

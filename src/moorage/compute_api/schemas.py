@@ -169,6 +169,9 @@ LIST_HYPERVISORS = VersionedSchema(
 SHOW_HYPERVISOR = VersionedSchema(
     {Microversion.FIRST: tolerant({}), Microversion.HOSTS_BY_UUID: closed({"with_servers": BOOLEAN})}
 )
+LIST_HOSTS = Schema(tolerant({"zone": STRING}))
+_SWITCH: Json = {"enum": ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"]}
+UPDATE_HOST = Schema(closed({"status": _SWITCH, "maintenance_mode": _SWITCH}, minProperties=1))
 
 # ---------------------------------------------------------------- aggregates
 
@@ -289,3 +292,22 @@ LIMITS = VersionedSchema(
         Microversion.CONSISTENT_ANSWERS: closed({"tenant_id": STRING}),
     }
 )
+
+# ---------------------------------------------------------------- usage
+
+_SHOW_USAGE: Json = {"start": STRING, "end": STRING}
+_LIST_USAGES: Json = {**_SHOW_USAGE, "detailed": STRING}
+
+
+def _usages(parameters: Json) -> VersionedSchema:
+    return VersionedSchema(
+        {
+            Microversion.FIRST: tolerant(parameters),
+            Microversion.PAGES_OF_USAGES: tolerant({**parameters, **PAGE}),
+            Microversion.CONSISTENT_ANSWERS: closed({**parameters, **PAGE}),
+        }
+    )
+
+
+SHOW_USAGE = _usages(_SHOW_USAGE)
+LIST_USAGES = _usages(_LIST_USAGES)

@@ -59,6 +59,14 @@ def find(connection: Connection, identity: str | int) -> Hypervisor:
     return found[0]
 
 
+def first_of_host(connection: Connection, host: str) -> Hypervisor:
+    """The oldest node of a host, for an API in which a host has one."""
+    found = _read(connection, _PLACES.where(nodes.c.host == host).order_by(nodes.c.id).limit(1))
+    if not found:
+        raise NotFoundError(f"Compute host {host} could not be found.")
+    return found[0]
+
+
 def page(
     connection: Connection, marker: str | int | None = None, limit: int | None = None
 ) -> list[Hypervisor]:

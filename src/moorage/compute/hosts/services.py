@@ -64,6 +64,12 @@ def find_by_host(connection: Connection, host: str, binary: str) -> Service:
     raise NotFoundError(f"Could not find binary {binary} on host {host}.")
 
 
+def find_agent(connection: Connection, host: str) -> Service:
+    for service in listed(connection, host=host, binary=AGENT):
+        return service
+    raise NotFoundError(f"Host {host} could not be found.")
+
+
 def require_agent(binary: str) -> None:
     """Others take no work that they could be kept from."""
     if binary != AGENT:

@@ -70,6 +70,16 @@ def _follow(service: ComputeService, changed: Service, values: dict[str, Any]) -
         service.statuses.follow(changed.host)
 
 
+def switch(service: ComputeService, host: str, *, disabled: bool) -> None:
+    """Have a host take servers, or no more."""
+    values = {"disabled": disabled, "disabled_reason": None}
+
+    def change(connection: Connection) -> Service:
+        return _change(connection, services.find_agent(connection, host), values)
+
+    _follow(service, service.database.transact(change), values)
+
+
 def _values(asked: dict[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     if asked.get("status") == "enabled":

@@ -36,10 +36,14 @@ OWNERS: tuple[tuple[str, Target], ...] = (
     ("{group_id}", ALICE),
     ("/os-keypairs", {"user_id": "alice"}),
     ("/os-quota-sets/{project_id}", {"project_id": "red"}),
+    ("/os-simple-tenant-usage/{project_id}", {"project_id": "red"}),
     ("/moorage-plan", {"project_id": "red", "user_id": "root"}),
 )
 """What has an owner, by a part of its path."""
-OF_THE_CLOUD = frozenset({"flavor_id", "service_id", "hypervisor_id", "aggregate_id", "name", "id", "token"})
+OF_THE_CLOUD = frozenset(
+    {"flavor_id", "service_id", "hypervisor_id", "aggregate_id", "host_name", "name", "id", "token"}
+    | {"alias", "before"}
+)
 """In paths: things that belong to nobody."""
 
 BODIES: dict[tuple[str, str], Any] = {
@@ -52,6 +56,7 @@ BODIES: dict[tuple[str, str], Any] = {
         "keypair": {"name": "new", "type": "ssh", "public_key": KEY, "user_id": "alice"}
     },
     ("PUT", "/os-services/{service_id}"): {"status": "enabled"},
+    ("PUT", "/os-hosts/{host_name}"): {"maintenance_mode": "enable"},
     ("POST", "/os-aggregates"): {"aggregate": {"name": "new"}},
     ("PUT", "/os-aggregates/{aggregate_id}"): {"aggregate": {"name": "renamed"}},
     ("POST", "/os-aggregates/{aggregate_id}/action"): {"set_metadata": {"metadata": {"a": "b"}}},
@@ -166,6 +171,9 @@ class Stage:
             "share_id": ABSENT,
             "service_id": "bbbbbbbb-0000-4000-8000-000000000001",
             "hypervisor_id": NODE,
+            "host_name": "host1",
+            "alias": "os-hosts",
+            "before": "2026-01-01 00:00:00",
         }
         if "{server_id}" in path:
             values["server_id"] = uuid = self.server()
