@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note clean
+.PHONY: guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note tempest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -51,6 +51,10 @@ unit: $(VENV)/.test  ## the quick tests only
 
 conformance: $(VENV)/.test reference lab  ## suites that others publish, and the differential tests
 	MOORAGE_EXAMPLES=1 $(PYTEST) tests/conformance tests/unit/placement tests/functional/compute/test_junk_requests.py $(ARGS)
+
+# `ARGS='--regex test_server_actions --stay'` for some of it, and a cloud that stays up to look at.
+tempest: $(VENV)/.test lab  ## OpenStack's own tests of a Compute API, against a cloud that is made for it (long)
+	$(BIN)/python -m tests.conformance.tempest $(ARGS)
 
 integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official client
 	$(PYTEST) tests/integration $(ARGS)

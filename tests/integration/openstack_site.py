@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from tests.integration.embedded import MOORAGE
 from tests.lab.client.openstack import order
 from tests.lab.openstack import service as openstack
 from tests.lab.openstack.service import OpenStack
-from tests.lab.openstack.settings import credentials
+from tests.lab.openstack.settings import PAGE, credentials
 from tests.support.processes import Service, free_port, port_is_open, start_service, wait_until
 from tests.support.profiles import Settings, ini
 
@@ -37,6 +37,7 @@ class Site:
     moorage: Service
     admin: Connection
     demo: Connection
+    hosts: Mapping[str, str]
     image_id: str = ""
 
     # ------------------------------------------------------------ networks
@@ -154,20 +155,23 @@ class Site:
         self.moorage.kill()
 
     def start(self) -> None:
-        self.moorage = _start(self.directory, self.ports)
+        self.moorage = _start(self.directory, self.ports, self.hosts)
 
 
 @contextmanager
-def running(directory: Path) -> Iterator[Site]:
+def running(
+    directory: Path, hosts: Mapping[str, str] = HOSTS, settings: Settings | None = None, page: str = PAGE
+) -> Iterator[Site]:
+    """`settings` take the place of the usual sections. No list of the neighbours is longer than a `page`."""
     ports = {"compute": free_port(), "placement": free_port()}
     urls = {
         "compute": f"http://127.0.0.1:{ports['compute']}/v2.1",
         "placement": f"http://127.0.0.1:{ports['placement']}",
     }
-    with openstack.start(directory, urls) as lab:
-        (directory / "moorage.conf").write_text(ini(_settings(lab)))
+    with openstack.start(directory, urls, page=page) as lab:
+        (directory / "moorage.conf").write_text(ini({**_settings(lab), **(settings or {})}))
         admin, demo = (_connect(lab, person) for person in (lab.moorage, lab.demo))
-        site = Site(lab, directory, ports, _start(directory, ports), admin, demo)
+        site = Site(lab, directory, ports, _start(directory, ports, hosts), admin, demo, hosts)
         try:
             _furnish(site)
             yield site
@@ -199,10 +203,10 @@ def _settings(lab: OpenStack) -> Settings:
     }
 
 
-def _start(directory: Path, ports: dict[str, int]) -> Service:
+def _start(directory: Path, ports: dict[str, int], hosts: Mapping[str, str]) -> Service:
     command: list[str | Path] = [
         *(MOORAGE, "up", "--data", directory / "data", "--config", directory / "moorage.conf"),
-        *("--auth", "keystone", "--hosts", str(len(HOSTS))),
+        *("--auth", "keystone", "--hosts", str(len(hosts))),
         *("--placement-port", str(ports["placement"]), "--compute-port", str(ports["compute"])),
     ]
     compute = ports["compute"]
@@ -217,11 +221,13 @@ def _connect(lab: OpenStack, person: Any) -> Connection:
 
 def _furnish(site: Site) -> None:
     """Hosts that Neutron knows, and an image."""
-    for host, physical in HOSTS.items():
+    for host, physical in site.hosts.items():
         site.lab.put_host(host, physnets=[physical])
     site.image_id = make_image(site.admin)
     wait_until(
-        lambda: len(list(site.admin.compute.hypervisors())) == len(HOSTS), "the hosts to report", PATIENCE
+        lambda: len(list(site.admin.compute.hypervisors())) == len(site.hosts),
+        "the hosts to report",
+        PATIENCE,
     )
 
 

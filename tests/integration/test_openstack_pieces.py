@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,22 +12,47 @@ from openstack.connection import Connection
 from openstack.exceptions import ConflictException
 
 from tests.integration.clouds import keystone_clouds
-from tests.integration.openstack_site import IMAGE, PATIENCE
-from tests.integration.real_neighbours import RealNeighbours
+from tests.integration.openstack_site import IMAGE, PATIENCE, make_image, sections
 from tests.lab.client.openstack import openstack, order
 from tests.lab.keystone.service import Person
 from tests.lab.openstack import service as openstack_service
 from tests.lab.openstack.service import OpenStack
+from tests.lab.openstack.settings import credentials
 from tests.support import debian
-from tests.support.deployment import SHARED_FLAVOR, Deployment, Shape, running
+from tests.support.deployment import SHARED_FLAVOR, Deployment, Neighbours, Shape, running
 from tests.support.moorage import PROGRAMS
 from tests.support.processes import wait_until
+from tests.support.profiles import Settings
 
 NETWORKS = 5
 """More than two pages of them."""
 SHAPE = Shape(shared_nodes=1, exclusive_nodes=1, apis=1)
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+
+
+class RealNeighbours(Neighbours):
+    """Agents know of none but Placement, whose address is in Keystone's catalogue."""
+
+    def __init__(self, lab: OpenStack) -> None:
+        self.lab = lab
+        self.token = lab.keystone.token(lab.moorage)
+
+    def sections(self, placement_url: str) -> Settings:
+        return {"placement_client": credentials(self.lab.keystone, self.lab.moorage)}
+
+    def server_sections(self) -> Settings:
+        told = sections(self.lab)
+        return {**told, "network": {**told["network"], "required_on_conductor": "true"}}
+
+    def seed(self, manage: Sequence[str | Path], urls: Mapping[str, str]) -> None:
+        for kind, url in urls.items():
+            self.lab.keystone.add_service(kind, kind, url)
+        for host in SHAPE.hosts:
+            self.lab.put_host(host, physnets=["physnet1"])
+
+    def image_id(self, deployment: Deployment) -> str:
+        return make_image(self.lab.connect(self.lab.moorage))
 
 
 class Site:
@@ -70,7 +96,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     try:
         with openstack_service.start(directory / "openstack", {}) as lab:
             assert list(lab.connect(lab.moorage).network.networks()) == []
-            with running(directory, SHAPE, RealNeighbours(lab, SHAPE.hosts)) as cloud:
+            with running(directory, SHAPE, RealNeighbours(lab)) as cloud:
                 yield Site(cloud, lab)
     except debian.Unavailable as error:
         pytest.skip(str(error))

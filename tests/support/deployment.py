@@ -117,7 +117,6 @@ class Shape:
     shared_nodes: int = 4
     """Of each of the hosts whose nodes are shared."""
     exclusive_nodes: int = 8
-    """0 for no such host."""
     faults: str = ""
     """As `[fake] faults`."""
     apis: int = 2
@@ -125,7 +124,7 @@ class Shape:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        return (*SHARED_HOSTS, EXCLUSIVE_HOST) if self.exclusive_nodes else SHARED_HOSTS
+        return (*SHARED_HOSTS, EXCLUSIVE_HOST)
 
     @property
     def nodes(self) -> int:

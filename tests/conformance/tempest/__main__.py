@@ -33,7 +33,7 @@ def main(
     with tempfile.TemporaryDirectory(prefix="moorage-tempest-") as temporary:
         place = (directory or Path(temporary)).resolve()
         place.mkdir(parents=True, exist_ok=True)
-        console.print("Starting Keystone, Neutron, Glance, PostgreSQL, RabbitMQ and Moorage")
+        console.print("Starting Keystone, Neutron, Glance and Moorage")
         with started(place) as cloud:
             workspace = Workspace(place / "tempest", settings(cloud, place / "tempest"))
             report = workspace.run(regex, workers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.conformance.tempest.cloud import PUBLIC, SHAPE, Cloud
+from tests.conformance.tempest.cloud import HOSTS, PUBLIC, Cloud
 from tests.lab.keystone.settings import REGION
 from tests.support.profiles import Settings
 
@@ -14,14 +14,14 @@ _PATIENCE = "600"
 _THERE = (
     *("change_password", "cold_migration", "console_output", "hostname_fqdn_sanitization"),
     *("live_migrate_back_and_forth", "live_migration", "pause", "personality", "rescue", "resize", "shelve"),
-    *("shelve_migrate", "snapshot", "suspend", "vnc_console"),
+    *("serial_console", "shelve_migrate", "snapshot", "suspend"),
 )
 _MISSING = {
     "metadata_service": "guests are simulated: none of them asks",
     "stable_rescue": "guests are simulated: they have no disks",
     "block_migration_for_live_migration": "guests are simulated: they have no disks",
     "spice_console": "no driver has it",
-    "serial_console": "no test of Tempest's opens one",
+    "vnc_console": "guests are simulated: they have no screens",
     "volume_backed_live_migration": "there is no Cinder",
     "volume_multiattach": "there is no Cinder",
     "swap_volume": "there is no Cinder",
@@ -50,7 +50,7 @@ def settings(cloud: Cloud, directory: Path) -> Settings:
             "image_ref_alt": cloud.images[1],
             "flavor_ref": cloud.flavors[0],
             "flavor_ref_alt": cloud.flavors[1],
-            "min_compute_nodes": str(len(SHAPE.hosts)),
+            "min_compute_nodes": str(len(HOSTS)),
             "min_microversion": "2.1",
             "max_microversion": "latest",
             "build_timeout": _PATIENCE,

@@ -141,5 +141,6 @@ def start(directory: Path, page: str = PAGE) -> Keystone:
 
 
 def _serve(directory: Path, port: int) -> Service:
+    """One request at a time: SQLite turns away whoever writes beside another."""
     variables = {"OS_KEYSTONE_CONFIG_DIR": str(directory)}
-    return serve(KEYSTONE, "keystone.wsgi.api:application", directory, port, variables, path="/v3")
+    return serve(KEYSTONE, "keystone.wsgi.api:application", directory, port, variables, path="/v3", threads=1)

@@ -20,7 +20,10 @@ def settings(directory: Path, page: str = PAGE) -> Settings:
             "list_limit": page,
             "max_db_limit": page,
         },
-        "database": {"connection": f"sqlite:///{directory / 'keystone.sqlite'}"},
+        "database": {
+            "connection": f"sqlite:///{directory / 'keystone.sqlite'}",
+            "sqlite_synchronous": "false",
+        },
         "token": {"provider": "fernet"},
         "fernet_tokens": keys,
         "fernet_receipts": keys,

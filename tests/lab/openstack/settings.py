@@ -40,7 +40,10 @@ def glance(directory: Path, url: str, keystone: Keystone, person: Person, page: 
             "limit_param_default": page,
             "api_limit_max": page,
         },
-        "database": {"connection": f"sqlite:///{directory / 'glance.sqlite'}"},
+        "database": {
+            "connection": f"sqlite:///{directory / 'glance.sqlite'}",
+            "sqlite_synchronous": "false",
+        },
         "glance_store": {"default_backend": "file"},
         **{
             section: {"filesystem_store_datadir": str(directory / section)}
