@@ -76,6 +76,12 @@ class SimulatedIronic:
         }
         return uuid
 
+    def vanish(self, uuid: str) -> None:
+        """It is deleted, and its reservation with it, as Ironic does."""
+        with self._lock:
+            self._forget_reservation(uuid)
+            del self.nodes[uuid]
+
     def holders(self, server: str) -> list[str]:
         """The nodes that have a server."""
         with self._lock:

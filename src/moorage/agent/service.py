@@ -45,11 +45,7 @@ from moorage.core.clock import utcnow
 from moorage.core.periodic import Periodic
 from moorage.drivers import capabilities, parts
 from moorage.drivers.contract import NO_STATE, Driver, DriverError
-from moorage.placement.client.contract import (
-    PlacementClient,
-    PlacementRefusedError,
-    PlacementUnavailableError,
-)
+from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler.aggregates import RATIOS
 
 LOG = logging.getLogger(__name__)
@@ -127,7 +123,6 @@ class AgentService:
             "cell": settings.cell,
             "started_at": utcnow().isoformat(),
         }
-        self._placement = placement
         self._ownership = ownership
         self._sweeping: Sweeping | None = None
         if ownership is not None:
@@ -238,17 +233,10 @@ class AgentService:
             LOG.warning("the nodes can't be looked at, and stay as they were: %s", error)
             return False
         for uuid in gone:
-            self._forget_provider(uuid)
+            LOG.info("node %s is no more", uuid)
         self._heartbeats.wake()
         self._inventory.wake()
         return True
-
-    def _forget_provider(self, uuid: str) -> None:
-        LOG.info("node %s is no more", uuid)
-        try:
-            self._placement.delete_provider(uuid)
-        except (PlacementRefusedError, PlacementUnavailableError) as error:
-            LOG.warning("the provider of node %s, which is no more, stays for now: %s", uuid, error)
 
     def _meet(self, peers: list[str]) -> None:
         if self._ownership is not None and self._ownership.meet(peers):
@@ -297,6 +285,7 @@ class AgentService:
             digest=self._ownership.digest() if self._ownership is not None and bid is None else None,
             progress=self._driver.progress(),
             held_machines=[] if self._sweeping is None else self._sweeping.held_machines(),
+            lost=[] if self._ownership is None else sorted(self._ownership.driver.lost_servers()),
         )
         try:
             self._bus.beat(heartbeat)

@@ -164,6 +164,8 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """How far long work on servers has come, in percent, by UUID: it needs patience, not another host."""
     held_machines: list[HeldMachine] = msgspec.field(default_factory=list, name="doubts")
     """Machines of the host that have been held for a while: those that nobody needs are to be swept."""
+    lost: list[str] = []
+    """Servers of pools whose machines are certainly gone; of others, the bid says that the node is gone."""
 
 
 class QuestionKind(StrEnum):

@@ -62,6 +62,9 @@ class SharedNodes(Protocol):
         """That they are this host's may be relied on until then, by `uptime`; after that, nothing is changed
         until it is said anew."""
 
+    def lost_servers(self) -> set[str]:
+        """Servers whose machines are certainly gone, if their nodes don't tell that: those in pools."""
+
     def held(self) -> set[Held]:
         """What machines are held for, in whatever state: this host's, and such as nobody may keep."""
 

@@ -70,6 +70,9 @@ class View:
     def extend_lease(self, until: float) -> None:
         """Nobody in here is ever stopped."""
 
+    def lost_servers(self) -> set[str]:
+        return set()
+
     def held(self) -> set[Held]:
         return set()
 

@@ -3,104 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from moorage.agent.journal import Journal
-from moorage.agent.ownership import Ownership
-from moorage.agent.service import AgentService, AgentSettings
-from moorage.cli.cloud import Cloud
 from moorage.db.tables.compute import nodes
 from moorage.drivers.ironic import pool
 from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.reserving import ReservingDriver
-from moorage.drivers.ironic.settings import IronicSettings
-from tests.functional.conductor.conftest import Yard
+from tests.functional.conductor.metal_yard import MetalYard
 from tests.support import simulated_ironic
 from tests.support.processes import wait_until
 from tests.support.simulated_ironic import SimulatedIronic
 
-FLAVOR = "gold"
 FIRST, SECOND = "fake-1", "fake-2"
-
-
-class MetalCloud(Cloud):
-    """Its hosts reserve machines of the same group."""
-
-    def __init__(self, ironic: SimulatedIronic, quick: IronicSettings, *others: Any) -> None:
-        self._ironic = ironic
-        self._quick = quick
-        super().__init__(*others)
-
-    def agent(self, host: str) -> AgentService:
-        directory = self._data / "agents" / host
-        directory.mkdir(parents=True, exist_ok=True)
-        settings = replace(AgentSettings.from_conf(self._conf), host=host, driver="ironic")
-        driver = ReservingDriver(self._ironic.client(), Partition("a"), host, self._quick)
-        journal = Journal(directory / "journal.sqlite")
-        ownership = Ownership(host, driver)
-        return AgentService(settings, driver, self._bus.agent_side(), self._placement, journal, ownership)
-
-
-class MetalYard(Yard):
-    def __init__(self, url: str, directory: Path, ironic: SimulatedIronic, *, shared: bool) -> None:
-        self._ironic = ironic
-        self._quick = IronicSettings(poll_interval=0.05, shared_capacity=shared)
-        super().__init__(url, directory, hosts=2)
-
-    def make_cloud(self, directory: Path, hosts: int) -> Cloud:
-        database = self.placement.database
-        return MetalCloud(self._ironic, self._quick, self.conf, database, self.client, directory, hosts)
-
-    def make_flavor(self) -> None:
-        body = {"id": FLAVOR, "name": FLAVOR, "vcpus": 4, "ram": 64, "disk": 1}
-        assert self.api.simulate_post("/v2.1/flavors", json={"flavor": body}).status_code == 200
-        specs = {f"resources:{name}": "0" for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
-        specs |= {f"resources:{pool.SEAT}": "1", "resources1:CUSTOM_GOLD": "1"}
-        body = {"extra_specs": specs}
-        path = f"/v2.1/flavors/{FLAVOR}/os-extra_specs"
-        assert self.api.simulate_post(path, json=body).status_code == 200
-
-    def boot_metal(self, count: int = 1, **fields: Any) -> list[str]:
-        return self.boot(count, flavorRef=FLAVOR, **fields)
-
-    def host_of(self, uuid: str) -> str:
-        return str(self.server(uuid)["OS-EXT-SRV-ATTR:host"])
-
-    def owner_of(self, host: str) -> str:
-        """Who looks after the pool of a host."""
-        listed = self.get("/v2.1/os-hypervisors/detail")["hypervisors"]
-        return str(next(one["service"]["host"] for one in listed if one["hypervisor_hostname"] == host))
-
-    def offered(self, provider_uuid: str) -> int:
-        """The machines that a provider has for servers, used or not."""
-        with self.placement.picture() as (fleet, _):
-            slot = fleet.slot_of_uuid(provider_uuid)
-            found = {} if slot is None else fleet.inventory(slot)
-            named = {fleet.names.class_name(name): capacity for name, (capacity, _) in found.items()}
-            return named.get("CUSTOM_GOLD", 0)
-
-    def await_offer(self, provider_uuid: str, count: int) -> None:
-        wait_until(lambda: self.offered(provider_uuid) == count, f"{count} machines to be offered", 60)
-
-    def set_service(self, host: str, **fields: Any) -> None:
-        services = self.get("/v2.1/os-services?binary=nova-compute")["services"]
-        identity = next(service["id"] for service in services if service["host"] == host)
-        reply = self.api.simulate_put(f"/v2.1/os-services/{identity}", json=fields)
-        assert reply.status_code == 200, reply.text
-
-    def die(self, host: str) -> None:
-        self.cloud.agents.pop(host).stop()
-        self.set_service(host, forced_down=True)
-
-    def come_back(self, host: str) -> None:
-        self.set_service(host, forced_down=False)
-        agent = self.cloud.agents[host] = self.cloud.agent(host)
-        agent.start()
 
 
 @pytest.fixture
@@ -121,7 +37,6 @@ def metal(ironic: SimulatedIronic, database_url: str, tmp_path: Path) -> Iterato
             ironic.enrol(f"a-{number}", "a")
         ironic.enrol("stranger", "b")
         made.append(MetalYard(database_url, tmp_path / "agents", ironic, shared=shared))
-        made[0].make_flavor()
         return made[0]
 
     yield make

@@ -17,6 +17,7 @@ from moorage.conductor.chores.backlog_worker import BacklogWorker
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.tables.backlog import placement_backlog
+from moorage.db.tables.compute import nodes
 from moorage.placement.client.contract import ConsumerClaim, PlacementClient
 from tests.functional.mirror.site import Site, uuid_of
 from tests.support.faulty_proxy import HUNG_UP
@@ -99,6 +100,11 @@ def test_placement_that_is_away_hears_of_it_later(remote: Site, caplog: pytest.L
     assert entries(remote) == {}
 
 
+def forget_node(site: Site, node: str) -> None:
+    gone = sa.delete(nodes).where(nodes.c.uuid == uuid_of(node))
+    site.cloud.database.transact(lambda connection: connection.execute(gone))
+
+
 class Pausing:
     """Placement, for somebody who stops for a while right before the first write."""
 
@@ -153,6 +159,11 @@ def test_a_provider_in_use_goes_when_it_is_not_any_more(site: Site, caplog: pyte
     site.direct.release([stray.consumer_uuid])
     catch_up(site)
     assert site.direct.aggregates([uuid_of("n")]) == {}
+    site.add("h", "n")  # a report that was delayed makes it anew
+    forget_node(site, "n")
+    assert entries(site)[uuid_of("n")].error == "", "it is looked at once more"
+    catch_up(site)
+    assert site.direct.aggregates([uuid_of("n")]) == {}
     assert entries(site) == {}
 
 
@@ -176,6 +187,7 @@ def test_a_host_that_comes_back_keeps_its_provider(remote: Site) -> None:
     assert remote.admin.delete(f"/os-services/{service_of(remote, 'h')['id']}").status == 204
     remote.proxy.fail(None)
     remote.beat("h", "n")
+    catch_up(remote)
     catch_up(remote)
     assert remote.direct.aggregates([uuid_of("n")]).keys() == {uuid_of("n")}
     assert entries(remote) == {}

@@ -7,5 +7,7 @@ from typing import Any
 from moorage.core.clock import utcnow
 
 
-def fault(message: str, *, code: int = 500) -> dict[str, Any]:
-    return {"code": code, "message": message, "created": utcnow().strftime("%Y-%m-%dT%H:%M:%SZ")}
+def fault(message: str, *, code: int = 500, details: str = "") -> dict[str, Any]:
+    """`details` are for administrators."""
+    told = {"code": code, "message": message, "created": utcnow().strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return {**told, "details": details} if details else told

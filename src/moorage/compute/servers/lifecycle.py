@@ -16,7 +16,7 @@ from moorage.compute.imaging import discarding
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration
 from moorage.compute.moves.move import Move, MoveEnd
-from moorage.compute.servers import actions, servers
+from moorage.compute.servers import actions, lost_machines, servers
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import InvalidState, ServerLocked, ServerNotReady
@@ -53,6 +53,7 @@ def require_state(
     launched: bool = True,
 ) -> None:
     """The API's rules: None allows any state; `launched` wants a server that has run before."""
+    lost_machines.require_machine(server)
     if vm_states is not None and server.vm_state not in vm_states:
         raise InvalidState(action, server.uuid, "vm_state", server.vm_state)
     if task_states is not None and server.task_state not in task_states:
@@ -192,6 +193,7 @@ def reset_state(connection: Connection, server: Server, origin: Origin, vm_state
     action_id = actions.start(connection, server.id, "resetState", origin)
     cut_short(connection, server)
     servers.count_again(connection, server)
+    lost_machines.find_again(connection, server)
     move = migrations.active(connection, server.id)
     task_state = None if move is None else TaskState.RESIZE_REVERTING
     servers.set_state(connection, server.id, vm_state=vm_state, task_state=task_state)

@@ -22,6 +22,15 @@ class ServerNotReady(ConflictError):
         super().__init__(f"Instance {uuid} is not ready")
 
 
+class MachineLost(ConflictError):
+    """Nothing can be done with it any more."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__(
+            f"The machine of instance {uuid} does not exist any more: the instance can only be deleted."
+        )
+
+
 class ServiceUnavailable(ConflictError):
     """Its host is down."""
 

@@ -16,6 +16,7 @@ from moorage.compute.quotas.usage import QuotaHeadroom
 from moorage.compute.servers import lifecycle, servers
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.lifecycle import ask_host, require_state
+from moorage.compute.servers.lost_machines import LOST
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.core.clock import utcnow
@@ -31,8 +32,8 @@ def delete(connection: Connection, server: Server, origin: Origin, interval: int
     is_kept = server.vm_state == VmState.SOFT_DELETED and server.task_state is None
     if interval and (is_kept or server.task_state in _LEAVING):
         return
-    never_ran = server.launched_at is None or server.host is None
-    if not interval or never_ran or migrations.active(connection, server.id) is not None:
+    nothing_to_keep = server.launched_at is None or server.host is None or server.request.get(LOST)
+    if not interval or nothing_to_keep or migrations.active(connection, server.id) is not None:
         lifecycle.delete(connection, server, origin)
         return
     lifecycle.cut_short(connection, server)

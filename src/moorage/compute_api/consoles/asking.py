@@ -9,6 +9,7 @@ from typing import Any
 from moorage.bus.contract import Answer, NoAnswerError, Question, QuestionKind, Refusal
 from moorage.compute.errors import UnavailableError
 from moorage.compute.hosts import host_status, node_capabilities
+from moorage.compute.servers import lost_machines
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import ServerNotReady, ServiceUnavailable
 from moorage.compute.servers.states import VmState
@@ -67,6 +68,7 @@ def _askable(service: ComputeService, server: Server, kind: QuestionKind) -> tup
     """Whom to ask about which node, if that host can tell and is alive."""
     if server.host is None or server.vm_state == VmState.BUILDING:
         raise ServerNotReady(server.uuid)
+    lost_machines.require_machine(server)
     node_uuid = server.node_uuid or ""
     with service.database.read() as connection:
         can: Capabilities = node_capabilities.of_node(connection, node_uuid)

@@ -17,6 +17,8 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import DISCARD, SET_RATIOS, SET_STATUS, Heartbeat, ObservedServer, Task
 from moorage.compute.moves.move import TASKS
+from moorage.compute.servers import lost_machines
+from moorage.compute.servers import servers as records
 from moorage.compute.servers.states import PowerNumber, VmState
 from moorage.conductor.ownership import pools
 from moorage.core.clock import utcnow
@@ -70,7 +72,13 @@ def follow(connection: Connection, host: str, seen: Mapping[str, ObservedServer]
     """Write down the power states of the host's servers, unless an operation is at them or was since."""
     if not seen:
         return
-    query = sa.select(servers.c.id, servers.c.uuid, servers.c.vm_state, servers.c.power_state).where(
+    query = sa.select(
+        servers.c.id,
+        servers.c.uuid,
+        servers.c.vm_state,
+        servers.c.power_state,
+        sa.func.coalesce(lost_machines.IS_LOST, sa.false()).label("is_lost"),
+    ).where(
         among(connection, servers.c.uuid, list(seen)),
         servers.c.host == host,
         servers.c.task_state.is_(None),
@@ -78,6 +86,9 @@ def follow(connection: Connection, host: str, seen: Mapping[str, ObservedServer]
     )
     for row in connection.execute(query.order_by(servers.c.id)).all():
         seen_server = seen[row.uuid]
+        if row.is_lost and seen_server.power != PowerNumber.NONE:
+            _find_again(connection, row.id, seen_server)
+            continue
         vm_state = _FOLLOWS.get((row.vm_state, seen_server.power), row.vm_state)
         changed = (vm_state, seen_server.power) != (row.vm_state, row.power_state)
         if changed and _is_news(seen_server, _last_task(connection, row.id, host)):
@@ -86,6 +97,15 @@ def follow(connection: Connection, host: str, seen: Mapping[str, ObservedServer]
                 .where(servers.c.id == row.id, servers.c.task_state.is_(None))
                 .values(vm_state=vm_state, power_state=seen_server.power, updated_at=utcnow())
             )
+
+
+def _find_again(connection: Connection, server_id: int, seen_server: ObservedServer) -> None:
+    """Its machine was thought gone: Ironic's database was restored, or the agent had asked another Ironic."""
+    server = records.by_id(connection, [server_id])[server_id]
+    LOG.warning("the machine of server %s is back", server.uuid)
+    lost_machines.find_again(connection, server)
+    state = VmState.STOPPED if seen_server.power == PowerNumber.SHUT_DOWN else VmState.ACTIVE
+    records.set_state(connection, server_id, vm_state=state, task_state=None, power_state=seen_server.power)
 
 
 def _is_news(seen_server: ObservedServer, last: tuple[int, int]) -> bool:

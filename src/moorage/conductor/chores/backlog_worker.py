@@ -97,7 +97,7 @@ class BacklogWorker:
         if self._owner(uuid) is not None:
             return
         self._placement.delete_provider(uuid)
-        LOG.info("provider %s, whose host was deleted, is gone", uuid)
+        LOG.info("provider %s, whose node or host is gone, is gone, too", uuid)
         owner = self._owner(uuid)
         if owner is not None:
             try:
@@ -112,7 +112,7 @@ class BacklogWorker:
 
 
 def _end(connection: Connection, entry: BacklogEntry) -> None:
-    if entry.kind is BacklogKind.STATUS and entry.error:
+    if entry.error:
         backlog.look_again(connection, entry, LOOK_AGAIN)
     else:
         backlog.settle(connection, entry)

@@ -14,6 +14,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import RELEASE_PORTS
+from moorage.compute.hosts import vanished_nodes
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration
 from moorage.compute.servers import servers
@@ -181,3 +182,4 @@ def _ends(work: Work[DeleteState], move: Migration | None) -> list[tuple[str, st
 
 def _mark_deleted(server_id: int, connection: Connection) -> None:
     servers.mark_deleted(connection, server_id)
+    vanished_nodes.forget_after(connection, server_id)

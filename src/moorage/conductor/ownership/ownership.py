@@ -18,9 +18,10 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import OWN, SET_PEERS, Bid, Heartbeat, NodeFacts, OwnershipDigest, Task
 from moorage.compute.aggregates import outbox
-from moorage.compute.hosts import liveness, node_capabilities, peers
+from moorage.compute.hosts import liveness, node_capabilities, peers, vanished_nodes
 from moorage.compute.hosts.peers import FAILOVER, TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
+from moorage.compute.servers import lost_machines
 from moorage.conductor.ownership import reported_traits
 from moorage.core.clock import utcnow
 from moorage.db.among import among
@@ -134,6 +135,7 @@ def decide(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
         _insert(connection, host, new, change)
         failover = bool(heartbeat.facts.get(FAILOVER, True))
         _take(connection, host, others, living, change, failover=failover)
+        _return_to_servers(connection, others, living, change)
         _bring_home(connection, host, others, living, change)
     _follow(connection, [node for node in bid.wanted if node.uuid in change.granted], rows, change)
     if bid.everything:
@@ -190,14 +192,20 @@ def move(connection: Connection, node_uuid: str, host: str, down_after: timedelt
 
 
 def _forget(connection: Connection, host: str, gone: Collection[str], change: OwnershipChange) -> None:
-    if not gone:
-        return
-    statement = sa.delete(nodes).where(
-        among(connection, nodes.c.uuid, gone), nodes.c.host == host, ~_carries_server()
-    )
-    found = connection.execute(statement.returning(nodes.c.uuid)).scalars().all()
-    outbox.mark(connection, found)
-    change.changed |= bool(found)
+    """Their providers go, too. One that carries a server is nobody's from now on, and goes with the server;
+    if something is being done to that, the host says next time again that the node is gone."""
+    known = [uuid for uuid, row in _locked(connection, gone).items() if row.host == host]
+    carried = _servers_on(connection, known)
+    free = [uuid for uuid in known if uuid not in carried]
+    if free:
+        connection.execute(sa.delete(nodes).where(among(connection, nodes.c.uuid, free)))
+        outbox.mark(connection, free)
+        vanished_nodes.remove_providers(connection, free)
+    lost_machines.lose_on_nodes(connection, carried)
+    left = _lost(connection, carried)
+    vanished_nodes.mark(connection, left)
+    _hand(connection, left, NOBODY)
+    change.changed |= bool(free or left)
 
 
 def _release(connection: Connection, host: str, released: Mapping[str, int], change: OwnershipChange) -> None:
@@ -287,6 +295,18 @@ def _take(
         LOG.warning("host %s is down: host %s takes over %d of its nodes", loser, host, len(lost))
 
 
+def _return_to_servers(
+    connection: Connection, others: Mapping[str, _Row], living: set[str], change: OwnershipChange
+) -> None:
+    """Nobody's nodes that carry a server of a host that lives: they were thought gone, and are back. That
+    host hears of it at its next pass."""
+    unowned = [uuid for uuid, row in others.items() if row.host == NOBODY and uuid not in change.granted]
+    for uuid, hosts in _servers_on(connection, unowned).items():
+        if len(hosts) == 1 and hosts <= living:
+            _hand(connection, [uuid], *hosts)
+            change.changed = True
+
+
 def _bring_home(
     connection: Connection, host: str, others: Mapping[str, _Row], living: set[str], change: OwnershipChange
 ) -> None:
@@ -357,6 +377,17 @@ def _servers_on(connection: Connection, node_uuids: Collection[str]) -> dict[str
     for node_uuid, host in connection.execute(query):
         found.setdefault(node_uuid, set()).add(host or NOBODY)
     return found
+
+
+def _lost(connection: Connection, node_uuids: Collection[str]) -> list[str]:
+    """Those all of whose servers are known to be lost."""
+    query = (
+        sa.select(servers.c.node_uuid)
+        .where(among(connection, servers.c.node_uuid, node_uuids), servers.c.deleted_at.is_(None))
+        .group_by(servers.c.node_uuid)
+        .having(sa.func.count() == sa.func.count().filter(lost_machines.IS_LOST))
+    )
+    return list(connection.execute(query).scalars()) if node_uuids else []
 
 
 def _carries_server() -> sa.ColumnElement[bool]:

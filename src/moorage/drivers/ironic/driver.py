@@ -173,6 +173,9 @@ class IronicDriver:
     def interrupt(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.DESTROYED)
 
+    def lost_servers(self) -> set[str]:
+        return set()
+
     def held(self) -> set[Held]:
         return leftovers.held(self.fleet.owned().values(), self._last_marks)
 

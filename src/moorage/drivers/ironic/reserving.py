@@ -57,6 +57,7 @@ class ReservingDriver:
         self._pool = pool.uuid_of(host)
         self._homes = {self._pool: host}
         """The hosts whose pools we have heard of."""
+        self._lost: set[str] = set()
         self._calls = Calls()
         fleet, pools = self._machines.fleet, self._reservations.lease
         self._reserver = Reserver(client, self._settings, self._calls, fleet, pools)
@@ -80,7 +81,7 @@ class ReservingDriver:
 
     def look(self) -> None:
         """Nodes first: one that is reserved meanwhile is then not counted as free."""
-        began = time.monotonic()
+        began, before = time.monotonic(), self._reservations.in_kept_pools()
         try:
             self.check(self.partition)
             self._machines.look()
@@ -90,8 +91,21 @@ class ReservingDriver:
             self._own_machines()
             for node_uuid in self._reservations.machines() - self._machines.fleet.owned().keys():
                 self._machines.examine(node_uuid)  # it has left the partition, with its server
+            self._look_for_lost(before)
         except IronicError as error:
             raise DriverError(str(error)) from error
+
+    def _look_for_lost(self, before: Sequence[Reservation]) -> None:
+        """Ironic drops the reservation along with its node: only who knew of it can tell."""
+        there = {one.server_uuid for one in self._reservations.all()}
+        missing = [one for one in before if one.server_uuid not in there and one.node_uuid is not None]
+        self._lost |= {
+            one.server_uuid for one in missing if self._machines.examine(one.node_uuid or "") is None
+        }
+        self._lost -= there
+
+    def lost_servers(self) -> set[str]:
+        return set(self._lost)
 
     def unreserved(self) -> dict[str, str]:
         """The servers on nodes of the partition for which nobody of us has reserved these, by node."""
@@ -119,12 +133,11 @@ class ReservingDriver:
         return {self._pool} | share(host, members, [pool.capacity_uuid(self.partition)])
 
     def look_up_missing(self, node_uuid: str) -> SharedNode | None:
-        """A node of Ironic that this host owned when the scheduler chose nodes is none of ours any more."""
-        try:
-            if self._client.node(node_uuid) is not None:
-                return None
-        except IronicError as error:
-            raise DriverError(str(error)) from error
+        """A node of Ironic that this host owned when the scheduler chose nodes is none of ours any more; but
+        if a server is on it, that would be taken for lost."""
+        found = self._machines.look_up_missing(node_uuid)
+        if found is not None:
+            return None if found.free else found
         inherited = Node(node_uuid, self._homes.get(node_uuid, node_uuid), pool.HYPERVISOR_TYPE, {})
         return SharedNode(inherited, free=not self._reservations.has_any(node_uuid))
 
@@ -180,6 +193,7 @@ class ReservingDriver:
             read = None if found is None else reservation.read(found)
             if found is None:
                 self._reservations.drop(server_uuid)
+                self._lost.discard(server_uuid)
             elif read is not None and not self._reservations.lease.has_lost(read.pool_uuid):
                 self._reserver.require(call, read.pool_uuid)
                 self._remove(call, found)

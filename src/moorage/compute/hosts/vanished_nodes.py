@@ -1,0 +1,43 @@
+"""Nodes that don't exist any more, but carry servers: their records go with these."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from moorage.compute.hosts import backlog
+from moorage.compute.hosts.backlog import BacklogKind
+from moorage.db.among import among
+from moorage.db.tables.compute import nodes, servers
+
+VANISHED = "vanished"
+"""In the facts of a node. Should it come back, its owner tells its facts anew, without this."""
+_GONE = "its node is gone"
+
+
+def remove_providers(connection: Connection, node_uuids: Collection[str]) -> None:
+    """Soon, and again and again until Placement has done it; and once more, since a report of the node that
+    was delayed would make the provider anew."""
+    backlog.add(connection, BacklogKind.PROVIDER, node_uuids, timedelta(0), _GONE)
+
+
+def forget_after(connection: Connection, server_id: int) -> None:
+    """The server is deleted, which may have been the last one on a node that is gone."""
+    of_server = sa.select(servers.c.node_uuid).where(servers.c.id == server_id).scalar_subquery()
+    carries = sa.exists().where(servers.c.node_uuid == nodes.c.uuid, servers.c.deleted_at.is_(None))
+    gone = sa.delete(nodes).where(
+        nodes.c.uuid == of_server, nodes.c.facts[VANISHED].as_boolean().is_(True), ~carries
+    )
+    remove_providers(connection, connection.execute(gone.returning(nodes.c.uuid)).scalars().all())
+
+
+def mark(connection: Connection, node_uuids: Collection[str]) -> None:
+    if not node_uuids:
+        return
+    query = sa.select(nodes.c.uuid, nodes.c.facts).where(among(connection, nodes.c.uuid, node_uuids))
+    for uuid, facts in connection.execute(query).all():
+        marked = {**facts, VANISHED: True}
+        connection.execute(sa.update(nodes).where(nodes.c.uuid == uuid).values(facts=marked))
