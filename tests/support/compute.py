@@ -12,6 +12,7 @@ from falcon import testing
 from oslo_config import cfg
 
 from moorage.compute.options import OPTIONS as COMPUTE_OPTIONS
+from moorage.compute.quotas import unified
 from moorage.compute_api import wsgi
 from moorage.compute_api.service import ComputeService, ComputeSettings
 from moorage.core import config
@@ -139,6 +140,7 @@ def cloud_on(
         images=images.catalogue,
         network=PoolNetwork(database, PoolSettings.from_conf(conf)),
         placement=LocalPlacement(placement),
+        unified_limits=unified.connect(conf),
     )
     application = wsgi.build(conf, service, {"/image": image_wsgi.build(conf, images)})
     yield Cloud(conf, service, testing.TestClient(application))

@@ -9,6 +9,7 @@ from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.placement_access import require_placement
 from moorage.cli.workers import Listen, Port, Threads, Workers
+from moorage.compute.quotas import unified
 from moorage.compute_api.service import ComputeService, ComputeSettings
 from moorage.compute_api.wsgi import build
 from moorage.db import engine
@@ -67,6 +68,7 @@ def worker() -> Wsgi:
         placement=connect(conf),
         agents=AskingWhenNeeded(conf),
         scheduler=scheduler_options.settings(conf),
+        unified_limits=unified.connect(conf),
     )
     return build(conf, service, {IMAGE_PATH: images_wsgi.build(conf, images)})
 

@@ -16,6 +16,7 @@ from moorage.bus import notifications
 from moorage.bus.contract import AskingSide
 from moorage.bus.local import LocalBus
 from moorage.cli import agent_driver, seeding
+from moorage.compute.quotas import unified
 from moorage.compute_api import wsgi as compute_wsgi
 from moorage.compute_api.service import ComputeService, ComputeSettings
 from moorage.conductor.service import ConductorService, ConductorSettings
@@ -80,6 +81,7 @@ class Cloud:
             wake=self._conductor.runner.wake,
             agents=bus.asking_side(),
             scheduler=scheduler_options.settings(conf),
+            unified_limits=unified.connect(conf),
         )
         driver = conf.agent.driver
         self._plugin = installed.find(driver)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oslo_config import cfg
 
 from moorage.compute.consoles.options import OPTIONS as CONSOLE_OPTIONS
+from moorage.compute.quotas.options import OPTIONS as UNIFIED_OPTIONS
 from moorage.core.config import Options
 
 _QUOTAS = (
@@ -19,6 +20,9 @@ _QUOTAS = (
     ("server_groups", 10, "Server groups of a project."),
     ("server_group_members", 10, "Servers in one group."),
 )
+
+QUOTAS = tuple(name for name, _, _ in _QUOTAS)
+"""Of which there are limits."""
 
 OPTIONS: Options = {
     "compute": [
@@ -77,8 +81,12 @@ OPTIONS: Options = {
         ),
     ],
     "quota": [
-        cfg.IntOpt(name, default=default, min=-1, help=f"{what} -1 for no limit.")
-        for name, default, what in _QUOTAS
+        *(
+            cfg.IntOpt(name, default=default, min=-1, help=f"{what} -1 for no limit.")
+            for name, default, what in _QUOTAS
+        ),
+        *UNIFIED_OPTIONS["quota"],
     ],
+    "oslo_limit": UNIFIED_OPTIONS["oslo_limit"],
     **CONSOLE_OPTIONS,
 }

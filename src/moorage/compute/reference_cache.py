@@ -13,6 +13,7 @@ from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.flavors import flavors
 from moorage.compute.flavors.flavors import Flavor
 from moorage.compute.quotas import quotas
+from moorage.compute.quotas.limits import QuotaLimits
 from moorage.compute.quotas.quotas import Limits
 from moorage.db.database import Database
 from moorage.scheduler.aggregates import AggregateFacts
@@ -24,12 +25,12 @@ _MOST_KEPT = 10_000
 
 
 class ReferenceCache:
-    def __init__(self, database: Database, aggregates: KnownAggregates, configured: Limits) -> None:
+    def __init__(self, database: Database, aggregates: KnownAggregates, limits: QuotaLimits) -> None:
         self.database = database
         self.aggregates = aggregates
-        self.configured = configured
+        self.limits = limits
         self.flavors = _Kept[tuple[str, str | None], Flavor](flavors.SUBJECT)
-        self.quotas = _Kept[tuple[str, str], tuple[dict[str, int], dict[str, int]]](quotas.SUBJECT)
+        self.quotas = _Kept[tuple[str, str], tuple[Limits, Limits]](quotas.SUBJECT)
 
     def now(self) -> ReferenceSnapshot:
         return ReferenceSnapshot(self, self.aggregates.revisions.now())
@@ -52,13 +53,17 @@ class ReferenceSnapshot:
 
         return self.known.flavors.get(self.revisions, (flavorid, visible_to), read)
 
-    def limits(self, project_id: str, user_id: str) -> tuple[dict[str, int], dict[str, int]]:
+    def limits(self, project_id: str, user_id: str) -> tuple[Limits, Limits]:
         """The project's, and the user's own."""
+        limits = self.known.limits
+        limits.fetch(project_id)
 
-        def read() -> tuple[dict[str, int], dict[str, int]]:
+        def read() -> tuple[Limits, Limits]:
             with self.known.database.read() as connection:
-                return quotas.in_force(connection, self.known.configured, project_id, user_id)
+                return limits.in_force(connection, project_id, user_id)
 
+        if not limits.are_ours:
+            return read()
         return self.known.quotas.get(self.revisions, (project_id, user_id), read)
 
 

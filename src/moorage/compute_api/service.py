@@ -15,6 +15,9 @@ from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.aggregates.mirror import Mirror
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.hosts.status_mirror import StatusMirror
+from moorage.compute.options import QUOTAS
+from moorage.compute.quotas.limits import QuotaLimits, StoredLimits
+from moorage.compute.quotas.unified import UnifiedLimits
 from moorage.compute.reference_cache import ReferenceCache, ReferenceSnapshot
 from moorage.compute.servers import creation
 from moorage.compute.servers.creation import CreatedServers, CreationRequest
@@ -58,7 +61,7 @@ class ComputeSettings:
             max_limit=options.max_limit,
             default_zone=options.default_availability_zone,
             internal_zone=options.internal_service_availability_zone,
-            quotas=dict(conf.quota.items()),
+            quotas={name: conf.quota[name] for name in QUOTAS},
             attach_timeout=options.attach_timeout,
             reclaim_interval=options.reclaim_interval,
             question_timeout=options.question_timeout,
@@ -79,6 +82,8 @@ class ComputeService:
     agents: AskingSide = field(default_factory=NobodyToAsk)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
     """What conductors decide by; plans are made by the same."""
+    unified_limits: UnifiedLimits | None = None
+    """Keystone's, where they hold in the place of ours."""
 
     @cached_property
     def creations(self) -> Desk[CreationRequest, CreatedServers]:
@@ -108,7 +113,11 @@ class ComputeService:
 
     @cached_property
     def known(self) -> ReferenceCache:
-        return ReferenceCache(self.database, self.aggregates, self.settings.quotas)
+        return ReferenceCache(self.database, self.aggregates, self.limits)
+
+    @cached_property
+    def limits(self) -> QuotaLimits:
+        return self.unified_limits or StoredLimits(self.settings.quotas)
 
     def zones(self) -> Zones:
         """As of now."""

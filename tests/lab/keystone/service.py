@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,11 +60,15 @@ class Keystone:
     def admin(self) -> Person:
         return Person("admin", ADMIN_PASSWORD, "admin", self.projects["admin"])
 
+    def add_project(self, name: str) -> str:
+        """Its id; one that is there already stays."""
+        if name not in self.projects:
+            self.projects[name] = self._post("projects", "project", name=name, domain_id=DOMAIN)["id"]
+        return self.projects[name]
+
     def add_person(self, name: str, role: str, project: str, *more_roles: str) -> Person:
         password = f"{name}-secret"
-        if project not in self.projects:
-            made = self._post("projects", "project", name=project, domain_id=DOMAIN)
-            self.projects[project] = made["id"]
+        self.add_project(project)
         user = self._post("users", "user", name=name, password=password, domain_id=DOMAIN)["id"]
         for each in (role, *more_roles):
             grant = f"projects/{self.projects[project]}/users/{user}/roles/{self.roles[each]}"
@@ -81,6 +86,30 @@ class Keystone:
                 url=url,
                 region_id=REGION,
             )
+
+    def register_limits(self, kind: str, limits: Mapping[str, int]) -> None:
+        """For the service of this kind: what holds for all projects."""
+        self._limit(
+            "registered_limits",
+            kind,
+            [{"resource_name": name, "default_limit": limit} for name, limit in limits.items()],
+        )
+
+    def limit_project(self, kind: str, project_id: str, limits: Mapping[str, int]) -> None:
+        """What holds for one project in the place of that."""
+        self._limit(
+            "limits",
+            kind,
+            [
+                {"project_id": project_id, "resource_name": name, "resource_limit": limit}
+                for name, limit in limits.items()
+            ],
+        )
+
+    def _limit(self, collection: str, kind: str, entries: list[dict[str, Any]]) -> None:
+        (service,) = self._ask("GET", f"services?type={kind}")["services"]
+        whose = {"service_id": service["id"], "region_id": REGION}
+        self._ask("POST", collection, {collection: [{**whose, **entry} for entry in entries]})
 
     def token(self, person: Person) -> str:
         """A new token, scoped to the person's project."""

@@ -8,8 +8,9 @@ from datetime import datetime
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute.errors import ComputeError, ConflictError, NotFoundError, QuotaExceeded
-from moorage.compute.quotas.quotas import UNLIMITED
+from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
+from moorage.compute.quotas.overruns import require_room
+from moorage.compute.quotas.quotas import Limits
 from moorage.db import lock
 from moorage.db.order import by_character
 from moorage.db.tables.compute import keypairs
@@ -52,14 +53,18 @@ def listed(
 
 
 def add(
-    connection: Connection, user_id: str, name: str, kind: str, public_key: str, fingerprint: str, bound: int
+    connection: Connection,
+    user_id: str,
+    name: str,
+    kind: str,
+    public_key: str,
+    fingerprint: str,
+    limits: Limits,
 ) -> Keypair:
-    """`bound` is how many the user may have."""
     lock.by_name(connection, f"keypairs of {user_id}")
     query = sa.select(keypairs.c.name).where(keypairs.c.user_id == user_id)
     names = set(connection.execute(query).scalars())
-    if bound != UNLIMITED and len(names) >= bound:
-        raise QuotaExceeded("Quota exceeded, too many key pairs.")
+    require_room(limits, "key_pairs", len(names), 1, "Quota exceeded, too many key pairs.")
     if name in names:
         raise ConflictError(f"Key pair '{name}' already exists.")
     connection.execute(

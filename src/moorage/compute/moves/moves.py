@@ -19,7 +19,7 @@ from moorage.compute.hosts import services
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration, MigrationStatus, MigrationType
 from moorage.compute.moves.move import Move
-from moorage.compute.quotas import usage
+from moorage.compute.quotas import classes, usage
 from moorage.compute.quotas.quotas import Limits
 from moorage.compute.quotas.usage import QuotaHeadroom
 from moorage.compute.servers import actions, servers
@@ -141,9 +141,11 @@ def reserve(
 ) -> dict[str, int]:
     """Take now what a larger flavor will use, so that nobody else gets it meanwhile."""
     more = usage.growth(before, after)
-    if any(more.values()):
+    further = classes.growth(before, after, bounds.project)
+    if any(more.values()) or further:
         project_id, user_id = ask.server.project_id, ask.server.user_id
-        QuotaHeadroom(bounds.project, usage.lock(ask.connection, project_id)).grant(more, 1, 1)
+        used = usage.lock(ask.connection, project_id) | classes.used(ask.connection, project_id, further)
+        QuotaHeadroom(bounds.project, used).grant({**more, **further}, 1, 1)
         if bounds.user:
             used = usage.used_by(ask.connection, project_id, user_id)
             QuotaHeadroom({**bounds.project, **bounds.user}, used).grant(more, 1, 1)

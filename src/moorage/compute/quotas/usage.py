@@ -14,6 +14,8 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import QuotaExceeded
+from moorage.compute.quotas import overruns
+from moorage.compute.quotas.overruns import Overrun, UnifiedBounds
 from moorage.compute.quotas.quotas import UNLIMITED, Limits
 from moorage.compute.servers.states import VmState
 from moorage.db.tables.compute import quota_usage, servers
@@ -41,18 +43,16 @@ class QuotaHeadroom:
     def fitting(self, each: Mapping[str, int]) -> int | None:
         """How many more servers of this size fit; None if nothing bounds them."""
         bounds = [
-            max(self.limits[name] - self.used[name], 0) // each[name]
-            for name in COUNTED
-            if self.limits[name] != UNLIMITED and each[name] > 0
+            max(self.limits[name] - self.used[name], 0) // amount
+            for name, amount in each.items()
+            if self.limits[name] != UNLIMITED and amount > 0
         ]
         return min(bounds, default=None)
 
     def refusal(self, each: Mapping[str, int], least: int, most: int) -> QuotaExceeded:
-        over = [
-            name
-            for name in sorted(COUNTED)
-            if self.limits[name] != UNLIMITED and self.used[name] + each[name] * least > self.limits[name]
-        ]
+        if isinstance(self.limits, UnifiedBounds):
+            return overruns.over_limit(self.limits.project_id, self._overruns(each, most))
+        over = [overrun.name for overrun in self._overruns(each, least)]
         asked = {name: str(each[name] * most) for name in COUNTED}
         asked["instances"] = str(least) if least == most else f"{least}-{most}"
         names = ", ".join(over)
@@ -62,6 +62,13 @@ class QuotaHeadroom:
         return QuotaExceeded(
             f"Quota exceeded for {names}: Requested {wanted}, but already used {used} of {allowed} {names}"
         )
+
+    def _overruns(self, each: Mapping[str, int], count: int) -> list[Overrun]:
+        return [
+            Overrun(name, self.limits[name], self.used[name], each[name] * count)
+            for name in sorted(each)
+            if overruns.exceeds(self.limits[name], self.used[name] + each[name] * count)
+        ]
 
 
 def of_one(flavor: Mapping[str, Any]) -> dict[str, int]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute.errors import ComputeError, QuotaExceeded
-from moorage.compute.quotas import usage
-from moorage.compute.quotas.quotas import UNLIMITED, Limits
+from moorage.compute.errors import ComputeError
+from moorage.compute.quotas import classes, usage
+from moorage.compute.quotas.overruns import require_room
+from moorage.compute.quotas.quotas import Limits
 from moorage.compute.quotas.usage import QuotaHeadroom
 from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Origin
@@ -65,7 +66,10 @@ class CreationQuotas:
     project: Limits
     user: Limits | None
     """Limits of the user's own, where they have some."""
-    group_members: int
+
+    @property
+    def of_user(self) -> Limits:
+        return self.project if self.user is None else {**self.project, **self.user}
 
 
 @dataclass(frozen=True)
@@ -145,15 +149,16 @@ class LockedUsage:
         """Count a request, or raise and count nothing; how many servers it gets."""
         project_id, user_id = request.origin.project_id, request.origin.user_id
         wanted, bounds = request.wanted, request.bounds
-        each = usage.of_one(wanted.flavor)
-        rooms = [QuotaHeadroom(bounds.project, self._projects[project_id])]
+        further = classes.of_one(wanted.flavor, bounds.project)
+        each = {**usage.of_one(wanted.flavor), **further}
+        rooms = [QuotaHeadroom(bounds.project, self._used(project_id, further))]
         if bounds.user is not None:
-            rooms.append(QuotaHeadroom({**bounds.project, **bounds.user}, self._used_by(project_id, user_id)))
+            rooms.append(QuotaHeadroom(bounds.of_user, self._used_by(project_id, user_id)))
         count = wanted.most
         for room in rooms:
             count = room.grant(each, wanted.least, count)
         if wanted.group is not None:
-            self._group(wanted.group, project_id).join(count, bounds.group_members)
+            self._group(wanted.group, project_id).join(count, bounds.of_user)
         total = {name: amount * count for name, amount in each.items()}
         for room in rooms:
             for name, amount in total.items():
@@ -168,6 +173,12 @@ class LockedUsage:
 
     def group_id(self, uuid: str) -> int:
         return self._groups[uuid].id
+
+    def _used(self, project_id: str, further: Collection[str]) -> dict[str, int]:
+        """Of the counters, and of these classes."""
+        used = self._projects[project_id]
+        used |= classes.used(self._connection, project_id, [name for name in further if name not in used])
+        return used
 
     def _used_by(self, project_id: str, user_id: str) -> dict[str, int]:
         key = (project_id, user_id)
@@ -190,9 +201,9 @@ class _Group:
     project_id: str
     members: int
 
-    def join(self, count: int, limit: int) -> None:
-        if limit != UNLIMITED and self.members + count > limit:
-            raise QuotaExceeded("Quota exceeded, too many servers in group")
+    def join(self, count: int, limits: Limits) -> None:
+        refusal = "Quota exceeded, too many servers in group"
+        require_room(limits, "server_group_members", self.members, count, refusal)
         self.members += count
 
 

@@ -6,25 +6,26 @@ from collections.abc import Mapping
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute.errors import ComputeError, NotFoundError, QuotaExceeded
-from moorage.compute.quotas.quotas import UNLIMITED
+from moorage.compute.errors import ComputeError, NotFoundError
+from moorage.compute.quotas.overruns import require_room
+from moorage.compute.quotas.quotas import Limits
 from moorage.compute.servers import servers
 from moorage.compute.servers.server import Server
 
 MAX_TAGS = 50
 
 
-def require_few(metadata: Mapping[str, str], limit: int) -> None:
-    if limit != UNLIMITED and len(metadata) > limit:
-        raise QuotaExceeded(f"Maximum number of metadata items exceeds {limit}")
+def require_few(metadata: Mapping[str, str], limits: Limits) -> None:
+    refusal = f"Maximum number of metadata items exceeds {limits['metadata_items']}"
+    require_room(limits, "metadata_items", 0, len(metadata), refusal)
 
 
 def set_metadata(
-    connection: Connection, server: Server, given: Mapping[str, str], *, limit: int, replace: bool
+    connection: Connection, server: Server, given: Mapping[str, str], *, limits: Limits, replace: bool
 ) -> dict[str, str]:
     """Add items, or put them in the place of all that are there; what the server has then."""
     metadata = dict(given) if replace else {**server.metadata, **given}
-    require_few(metadata, limit)
+    require_few(metadata, limits)
     servers.update(connection, server.id, metadata=metadata)
     return metadata
 

@@ -8,9 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from moorage.compute.errors import NotFoundError, QuotaExceeded
+from moorage.compute.errors import NotFoundError
 from moorage.compute.quotas import usage
-from moorage.compute.quotas.quotas import UNLIMITED
+from moorage.compute.quotas.overruns import require_room
+from moorage.compute.quotas.quotas import UNLIMITED, Limits
 from moorage.core import uuids
 from moorage.db.among import among
 from moorage.db.tables.compute import server_group_members, server_groups, servers
@@ -81,13 +82,13 @@ def create(
     name: str,
     policy: str,
     rules: dict[str, int],
-    bound: int,
+    limits: Limits,
 ) -> ServerGroup:
-    """`bound` is how many groups the project may have; counted under the project's lock."""
-    if bound != UNLIMITED:
+    """The project's groups are counted under its lock."""
+    if limits["server_groups"] != UNLIMITED:
         usage.lock(connection, project_id)
-        if count(connection, project_id) >= bound:
-            raise QuotaExceeded("Quota exceeded, too many server groups.")
+        others = count(connection, project_id)
+        require_room(limits, "server_groups", others, 1, "Quota exceeded, too many server groups.")
     uuid = uuids.generate()
     connection.execute(
         sa.insert(server_groups).values(

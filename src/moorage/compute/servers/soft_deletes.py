@@ -10,7 +10,7 @@ from datetime import timedelta
 from sqlalchemy.engine import Connection
 
 from moorage.compute.moves import migrations
-from moorage.compute.quotas import usage
+from moorage.compute.quotas import classes, usage
 from moorage.compute.quotas.quotas import Limits
 from moorage.compute.quotas.usage import QuotaHeadroom
 from moorage.compute.servers import lifecycle, servers
@@ -47,7 +47,9 @@ def restore(
     """As before, if its project still has room for it."""
     require_state(server, "restore", (VmState.SOFT_DELETED,))
     each = usage.of_one(server.flavor)
-    QuotaHeadroom(project, usage.lock(connection, server.project_id)).grant(each, 1, 1)
+    further = classes.of_one(server.flavor, project)
+    taken = usage.lock(connection, server.project_id) | classes.used(connection, server.project_id, further)
+    QuotaHeadroom(project, taken).grant({**each, **further}, 1, 1)
     if user:
         used = usage.used_by(connection, server.project_id, server.user_id)
         QuotaHeadroom({**project, **user}, used).grant(each, 1, 1)

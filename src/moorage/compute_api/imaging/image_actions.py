@@ -7,8 +7,7 @@ from typing import Any
 from moorage.compute.errors import ForbiddenError, UnavailableError
 from moorage.compute.imaging import new_images, snapshots
 from moorage.compute.imaging.snapshots import BackupPlan
-from moorage.compute.quotas import quotas
-from moorage.compute.quotas.quotas import UNLIMITED
+from moorage.compute.quotas.overruns import require_room
 from moorage.compute_api import links
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.servers.action_request import ActionRequest
@@ -51,9 +50,8 @@ def _answer(asked: ActionRequest) -> Reply:
 def _require_few(asked: ActionRequest) -> None:
     if asked.call.version >= Microversion.NO_IMAGE_METADATA:
         return
-    limits = quotas.of_project(asked.connection, asked.service.settings.quotas, asked.server.project_id)
-    if UNLIMITED != limits["metadata_items"] < len(asked.argument.get("metadata", {})):
-        raise ForbiddenError("Image metadata limit exceeded")
+    given = asked.argument.get("metadata", {})
+    require_room(asked.limits(), "metadata_items", 0, len(given), "Image metadata limit exceeded")
 
 
 def record_snapshot(asked: ActionRequest) -> None:

@@ -9,7 +9,6 @@ from moorage.compute.flavors import flavors
 from moorage.compute.flavors.flavors import FlavorNotFound
 from moorage.compute.moves import moves, resizes
 from moorage.compute.moves.moves import ActionContext, MoveQuotas
-from moorage.compute.quotas import quotas
 from moorage.compute.servers.lifecycle import require_unlocked
 from moorage.compute.servers.topology import require_topology
 from moorage.compute_api.endpoint import RULE, is_admin
@@ -37,8 +36,8 @@ def ask_of(asked: ActionRequest) -> ActionContext:
 
 
 def _bounds(asked: ActionRequest) -> MoveQuotas:
-    server, configured = asked.server, asked.service.settings.quotas
-    return MoveQuotas(*quotas.in_force(asked.connection, configured, server.project_id, server.user_id))
+    server, limits = asked.server, asked.service.limits
+    return MoveQuotas(*limits.in_force(asked.connection, server.project_id, server.user_id))
 
 
 def resize(asked: ActionRequest) -> None:

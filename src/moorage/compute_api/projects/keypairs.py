@@ -8,7 +8,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.keypairs import keypairs, keys
 from moorage.compute.keypairs.keypairs import Keypair
-from moorage.compute.quotas import quotas
+from moorage.compute.quotas.limits import in_force
 from moorage.compute_api import links
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.service import ComputeService
@@ -76,13 +76,12 @@ def create(service: ComputeService, call: Call) -> Reply:
         public_key = made.public_key
     fingerprint = keys.fingerprint(kind, public_key)
 
+    project_id, caller_id = call.caller.project_id or "", call.caller.user_id or ""
+    service.limits.fetch(project_id)
+
     def add(connection: Connection) -> Keypair:
-        limits = quotas.of_user(
-            connection, service.settings.quotas, call.caller.project_id or "", call.caller.user_id or ""
-        )
-        return keypairs.add(
-            connection, user_id, asked["name"].strip(), kind, public_key, fingerprint, limits["key_pairs"]
-        )
+        limits = in_force(service.limits, connection, project_id, caller_id)
+        return keypairs.add(connection, user_id, asked["name"].strip(), kind, public_key, fingerprint, limits)
 
     keypair = service.database.transact(add)
     body = {**_brief(call, keypair), "user_id": keypair.user_id}

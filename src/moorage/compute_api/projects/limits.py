@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from moorage.compute.quotas import quotas
 from moorage.compute_api.endpoint import RULE
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.projects.quota_sets import limits_shown, used_by
@@ -47,8 +46,9 @@ def index(service: ComputeService, call: Call) -> Reply:
     if "tenant_id" in query:
         project_id = query.get("tenant_id") or ""
         call.authorize(OTHER_PROJECT, {"project_id": project_id})
+    service.limits.fetch(project_id)
     with service.database.snapshot() as connection:
-        bounds = limits_shown(quotas.of_project(connection, service.settings.quotas, project_id))
+        bounds = limits_shown(service.limits.shown(connection, project_id, None))
         used = used_by(connection, project_id, None)
     absolute = {
         name: bounds[quota] for name, quota, gone in _SHOWN if gone is None or call.version < gone

@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from moorage.compute.quotas import quotas, usage
-from moorage.compute.quotas.quotas import UNLIMITED
+from moorage.compute.quotas.limits import EVERYBODY
+from moorage.compute.quotas.quotas import DEFAULT_CLASS, UNLIMITED, Limits
 from moorage.compute.servers import server_groups
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.schema_types import MAX_INT, as_boolean
@@ -37,14 +38,13 @@ def limits_shown(limits: Mapping[str, int]) -> dict[str, int]:
 def show(service: ComputeService, call: Call) -> Reply:
     """Show the quotas of a project, or of a user in it."""
     call.checked_query()
-    with service.database.read() as connection:
-        limits = _limits(service, call, connection)
-    return _answer(call, limits, call.params["project_id"])
+    return _answer(call, _fetched(service, call), call.params["project_id"])
 
 
 def detail(service: ComputeService, call: Call) -> Reply:
     """Show the quotas of a project and what is used of them."""
     call.checked_query()
+    service.limits.fetch(call.params["project_id"])
     with service.database.snapshot() as connection:
         limits = _limits(service, call, connection)
         used = used_by(connection, call.params["project_id"], call.query.get("user_id"))
@@ -57,9 +57,7 @@ def detail(service: ComputeService, call: Call) -> Reply:
 
 def defaults(service: ComputeService, call: Call) -> Reply:
     """Show the quotas of a project that nobody set any for."""
-    with service.database.read() as connection:
-        limits = quotas.defaults(connection, service.settings.quotas)
-    return _answer(call, limits, call.params["project_id"])
+    return _answer(call, _of_class(service, DEFAULT_CLASS), call.params["project_id"])
 
 
 def update(service: ComputeService, call: Call) -> Reply:
@@ -69,8 +67,10 @@ def update(service: ComputeService, call: Call) -> Reply:
     force = as_boolean(asked.get("force", False))
     wanted = _stored_names({name: _bound(name, value) for name, value in asked.items() if name != "force"})
     project_id, user_id = call.params["project_id"], call.query.get("user_id")
+    if not service.limits.are_ours:  # they are set in Keystone
+        return _answer(call, _fetched(service, call))
 
-    def change(connection: Connection) -> dict[str, int]:
+    def change(connection: Connection) -> Limits:
         if not force:
             _check(service, connection, project_id, user_id, wanted)
         quotas.set_limits(connection, project_id, user_id or "", wanted)
@@ -107,17 +107,17 @@ def _check(
 def delete(service: ComputeService, call: Call) -> Reply:
     """Put a project, or a user in it, back to the defaults."""
     call.checked_query()
-    service.database.transact(
-        lambda connection: quotas.forget(connection, call.params["project_id"], call.query.get("user_id"))
-    )
+    if service.limits.are_ours:
+        service.database.transact(
+            lambda connection: quotas.forget(connection, call.params["project_id"], call.query.get("user_id"))
+        )
     return empty(202)
 
 
 def show_class(service: ComputeService, call: Call) -> Reply:
     """Show the quotas of a class; `default` holds for every project."""
     name = call.params["name"]
-    with service.database.read() as connection:
-        limits = quotas.of_class(connection, service.settings.quotas, name)
+    limits = _of_class(service, name)
     return Reply(body={"quota_class_set": {"id": name, **_class_visible(call, limits)}})
 
 
@@ -129,11 +129,9 @@ def update_class(service: ComputeService, call: Call) -> Reply:
     asked = call.json()["quota_class_set"]
     wanted = _stored_names({key: _bound(key, value) for key, value in asked.items()})
 
-    def change(connection: Connection) -> dict[str, int]:
-        quotas.set_class(connection, name, wanted)
-        return quotas.of_class(connection, service.settings.quotas, name)
-
-    limits = service.database.transact(change)
+    if service.limits.are_ours:
+        service.database.transact(lambda connection: quotas.set_class(connection, name, wanted))
+    limits = _of_class(service, name)
     return Reply(body={"quota_class_set": _class_visible(call, limits)})
 
 
@@ -146,12 +144,20 @@ def used_by(connection: Connection, project_id: str, user_id: str | None) -> dic
     return {**counted, "server_groups": server_groups.count(connection, project_id, user_id)}
 
 
-def _limits(service: ComputeService, call: Call, connection: Connection) -> dict[str, int]:
-    project_id, user_id = call.params["project_id"], call.query.get("user_id")
-    configured = service.settings.quotas
-    if user_id:
-        return quotas.of_user(connection, configured, project_id, user_id)
-    return quotas.of_project(connection, configured, project_id)
+def _fetched(service: ComputeService, call: Call) -> Limits:
+    service.limits.fetch(call.params["project_id"])
+    with service.database.read() as connection:
+        return _limits(service, call, connection)
+
+
+def _limits(service: ComputeService, call: Call, connection: Connection) -> Limits:
+    return service.limits.shown(connection, call.params["project_id"], call.query.get("user_id"))
+
+
+def _of_class(service: ComputeService, name: str) -> Limits:
+    service.limits.fetch(EVERYBODY)
+    with service.database.read() as connection:
+        return service.limits.shown_of_class(connection, name)
 
 
 def _answer(call: Call, limits: Mapping[str, int], project_id: str | None = None) -> Reply:

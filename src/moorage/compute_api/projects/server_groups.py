@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute.quotas import quotas
+from moorage.compute.quotas.limits import in_force
 from moorage.compute.servers import server_groups
 from moorage.compute.servers.server_groups import ANTI_AFFINITY, ServerGroup
 from moorage.compute_api.endpoint import RULE, is_admin, own_project, owner_of
@@ -52,8 +52,9 @@ def create(service: ComputeService, call: Call) -> Reply:
         raise HttpError(400, "Only anti-affinity policy supports rules.")
     project_id, user_id = call.caller.project_id or "", call.caller.user_id or ""
 
+    service.limits.fetch(project_id)
+
     def add(connection: Connection) -> ServerGroup:
-        limits = quotas.of_user(connection, service.settings.quotas, project_id, user_id)
         return server_groups.create(
             connection,
             project_id=project_id,
@@ -61,7 +62,7 @@ def create(service: ComputeService, call: Call) -> Reply:
             name=asked["name"],
             policy=policy,
             rules=rules,
-            bound=limits["server_groups"],
+            limits=in_force(service.limits, connection, project_id, user_id),
         )
 
     return Reply(body={"server_group": _body(call, service.database.transact(add))})

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
+from moorage.compute.quotas.quotas import Limits
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.server import Server
 from moorage.compute_api.service import ComputeService
@@ -25,3 +26,10 @@ class ActionRequest:
     argument: Any
     found: Any = None
     """What was looked up elsewhere before the transaction began."""
+
+    def limits(self) -> Limits:
+        """Those of the server's project."""
+        project, _ = self.service.limits.in_force(
+            self.connection, self.server.project_id, self.server.user_id
+        )
+        return project

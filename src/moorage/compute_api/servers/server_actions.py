@@ -11,7 +11,6 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.imaging import rescues, shelving
 from moorage.compute.ports import interfaces
-from moorage.compute.quotas import quotas
 from moorage.compute.servers import lifecycle, soft_deletes
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.server import Server
@@ -26,7 +25,7 @@ from moorage.compute_api.ports import security_groups
 from moorage.compute_api.servers import rebuild_action, server_passwords
 from moorage.compute_api.servers import server_schemas as schemas
 from moorage.compute_api.servers.action_request import ActionRequest
-from moorage.compute_api.servers.servers import find, lock, origin_of
+from moorage.compute_api.servers.servers import fetch_limits, find, lock, origin_of
 from moorage.compute_api.service import ComputeService
 from moorage.core.microversions import Version
 from moorage.http.call import Call
@@ -56,6 +55,8 @@ class ActionRoute:
     """The first version that no longer has it."""
     read: Callable[[ComputeService, Call, Any], Reply] | None = None
     """In place of `run`: what asks somebody else, and holds nothing meanwhile."""
+    goes_by_limits: bool = False
+    """It may need more than the server's project may have."""
     ignores_lock: bool = False
     makes_work: bool = True
     """The conductor has to be told."""
@@ -102,9 +103,9 @@ def _reset_state(asked: ActionRequest) -> None:
 
 
 def _restore(asked: ActionRequest) -> None:
-    server, settings = asked.server, asked.service.settings
-    project, user = quotas.in_force(asked.connection, settings.quotas, server.project_id, server.user_id)
-    interval = settings.reclaim_interval
+    server, service = asked.server, asked.service
+    project, user = service.limits.in_force(asked.connection, server.project_id, server.user_id)
+    interval = service.settings.reclaim_interval
     soft_deletes.restore(asked.connection, server, asked.origin, project, user, interval)
 
 
@@ -137,6 +138,7 @@ ACTIONS: dict[str, ActionRoute] = {
         schemas.CREATE_IMAGE,
         look_up=image_actions.choose_id,
         afterwards=image_actions.record_snapshot,
+        goes_by_limits=True,
         ignores_lock=True,
     ),
     "createBackup": ActionRoute(
@@ -145,6 +147,7 @@ ACTIONS: dict[str, ActionRoute] = {
         schemas.CREATE_BACKUP,
         look_up=image_actions.choose_id,
         afterwards=image_actions.record_backup,
+        goes_by_limits=True,
         ignores_lock=True,
     ),
     "shelve": ActionRoute(
@@ -167,7 +170,9 @@ ACTIONS: dict[str, ActionRoute] = {
     "changePassword": ActionRoute(
         None, f"{RULE}os-admin-password", schemas.CHANGE_PASSWORD, read=server_passwords.change
     ),
-    "restore": ActionRoute(_restore, f"{RULE}os-deferred-delete:restore", schemas.RESTORE),
+    "restore": ActionRoute(
+        _restore, f"{RULE}os-deferred-delete:restore", schemas.RESTORE, goes_by_limits=True
+    ),
     "injectNetworkInfo": ActionRoute(
         _inject_network_info,
         f"{RULE}os-admin-actions:inject_network_info",
@@ -201,13 +206,19 @@ ACTIONS: dict[str, ActionRoute] = {
         f"{RULE}servers:rebuild",
         move_schemas.REBUILD,
         look_up=rebuild_action.look_up,
+        goes_by_limits=True,
     ),
-    "resize": ActionRoute(move_actions.resize, f"{RULE}servers:resize", move_schemas.RESIZE),
+    "resize": ActionRoute(
+        move_actions.resize, f"{RULE}servers:resize", move_schemas.RESIZE, goes_by_limits=True
+    ),
     "confirmResize": ActionRoute(
         move_actions.confirm_resize, f"{RULE}servers:confirm_resize", move_schemas.CONFIRM_RESIZE
     ),
     "revertResize": ActionRoute(
-        move_actions.revert_resize, f"{RULE}servers:revert_resize", move_schemas.REVERT_RESIZE
+        move_actions.revert_resize,
+        f"{RULE}servers:revert_resize",
+        move_schemas.REVERT_RESIZE,
+        goes_by_limits=True,
     ),
     "migrate": ActionRoute(
         move_actions.migrate,
@@ -272,6 +283,8 @@ def act(service: ComputeService, call: Call) -> Reply:
         return action.read(service, call, argument)
     run = action.run
     origin = origin_of(call)
+    if action.goes_by_limits:
+        fetch_limits(service, call)
     found = None if action.look_up is None else action.look_up(service, call, argument)
 
     def work(connection: Connection) -> tuple[ActionRequest, Reply | None]:

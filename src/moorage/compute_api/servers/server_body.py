@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Any
@@ -20,11 +18,13 @@ from moorage.compute.reference_cache import ReferenceSnapshot
 from moorage.compute.servers import labels
 from moorage.compute.servers.creation import CreationQuotas, ServerTemplate
 from moorage.compute.servers.topology import require_topology
+from moorage.compute_api import base64_fields
 from moorage.compute_api.endpoint import RULE, own_project, visible_project
 from moorage.compute_api.flavors.flavors import visible_to
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.ports import server_networks
 from moorage.compute_api.schema_types import as_boolean
+from moorage.compute_api.servers import injected_files
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
 from moorage.images.contract import Image, ImageNotFoundError, ImagesUnavailableError
@@ -49,7 +49,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplat
     place = _place(call, server)
     devices = _devices(call, server)
     networks = _networks(call, server, most)
-    check_user_data(server.get("user_data"))
+    base64_fields.check("user_data", server.get("user_data"))
     if server.get("hostname") and most > 1:
         raise ComputeError("Unable to allocate a single hostname to multiple instances")
     now = service.known.now()
@@ -64,7 +64,8 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplat
         flavor.as_booted(), {} if image is None else image.properties, service.scheduler.pci_aliases
     )
     metadata = server.get("metadata", {})
-    labels.require_few(metadata, bounds.project["metadata_items"])
+    labels.require_few(metadata, bounds.project)
+    injected_files.check(server.get("personality", ()), bounds.project)
     group = _group(hints)
     security_groups = _security_groups(server)
     agreed = server_networks.agree(service, call, networks, security_groups, most)
@@ -122,16 +123,6 @@ def _counts(server: Json) -> tuple[int, int]:
 def _check_certificates(call: Call, server: Json) -> None:
     if server.get("trusted_image_certificates"):
         call.authorize(TRUSTED_CERTS, own_project(call))
-
-
-def check_user_data(text: str | None) -> None:
-    if text is None:
-        return
-    try:
-        base64.b64decode("".join(text.split()), validate=True)
-    except (binascii.Error, ValueError) as error:
-        detail = f"Invalid input for field/attribute user_data. Value: {text}. '{text}' is not a 'base64'"
-        raise ComputeError(detail) from error
 
 
 def _security_groups(server: Json) -> list[str]:
@@ -192,7 +183,7 @@ def _public_key(service: ComputeService, call: Call, name: str | None) -> str | 
 def _bounds(now: ReferenceSnapshot, call: Call) -> CreationQuotas:
     project_id, user_id = call.caller.project_id or "", call.caller.user_id or ""
     project, own = now.limits(project_id, user_id)
-    return CreationQuotas(project, own or None, {**project, **own}["server_group_members"])
+    return CreationQuotas(project, own or None)
 
 
 def _image(service: ComputeService, call: Call, server: Json, flavor: Flavor) -> Image | None:

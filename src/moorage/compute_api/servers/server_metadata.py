@@ -8,12 +8,12 @@ from typing import TypeVar
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError
-from moorage.compute.quotas import quotas
+from moorage.compute.quotas.quotas import Limits
 from moorage.compute.servers import labels, lifecycle
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import VmState
 from moorage.compute_api.endpoint import is_admin
-from moorage.compute_api.servers.servers import find, lock
+from moorage.compute_api.servers.servers import fetch_limits, find, lock
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.reply import Reply, no_content
@@ -49,8 +49,10 @@ def _set(service: ComputeService, call: Call, *, replace: bool) -> Reply:
     given = call.json()["metadata"]
 
     def change(connection: Connection, server: Server) -> dict[str, str]:
-        limit = _limit(service, connection, server)
-        return labels.set_metadata(connection, server, given, limit=limit, replace=replace)
+        limits = _limits(service, connection, server)
+        return labels.set_metadata(connection, server, given, limits=limits, replace=replace)
+
+    fetch_limits(service, call)
 
     return Reply(body={"metadata": _change(service, call, "update metadata", change)})
 
@@ -62,9 +64,10 @@ def set_item(service: ComputeService, call: Call) -> Reply:
         raise ComputeError("Request body and URI mismatch")
 
     def change(connection: Connection, server: Server) -> None:
-        limit = _limit(service, connection, server)
-        labels.set_metadata(connection, server, item, limit=limit, replace=False)
+        limits = _limits(service, connection, server)
+        labels.set_metadata(connection, server, item, limits=limits, replace=False)
 
+    fetch_limits(service, call)
     _change(service, call, "update metadata", change)
     return Reply(body={"meta": item})
 
@@ -89,6 +92,6 @@ def _change(service: ComputeService, call: Call, action: str, change: Callable[[
     return service.database.transact(work)
 
 
-def _limit(service: ComputeService, connection: Connection, server: Server) -> int:
-    limits = quotas.of_project(connection, service.settings.quotas, server.project_id)
-    return limits["metadata_items"]
+def _limits(service: ComputeService, connection: Connection, server: Server) -> Limits:
+    project, _ = service.limits.in_force(connection, server.project_id, server.user_id)
+    return project

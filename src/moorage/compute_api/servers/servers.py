@@ -53,6 +53,14 @@ def lock(connection: Connection, call: Call) -> Server:
     return server
 
 
+def fetch_limits(service: ComputeService, call: Call) -> None:
+    """Those of the server's project, which another service may keep: not while a server is held."""
+    if not service.limits.are_ours:
+        with service.database.read() as connection:
+            server = find(connection, call)
+        service.limits.fetch(server.project_id)
+
+
 def index(service: ComputeService, call: Call) -> Reply:
     """List servers."""
     view = ServerView(call)

@@ -225,7 +225,8 @@ def cloud(database_url: str, configuration: list[str]) -> Iterator[Cloud]:
 
 
 @contextmanager
-def cloud_on(database_url: str, configuration: Sequence[str] = ()) -> Iterator[Cloud]:
+def cloud_on(database_url: str, configuration: Sequence[str] = (), *, first: bool = True) -> Iterator[Cloud]:
+    """The first process of its API, or one more."""
     connected = engine.connect(database_url)
     migrate.sync(connected)
     database = Database(connected)
@@ -241,7 +242,8 @@ def cloud_on(database_url: str, configuration: Sequence[str] = ()) -> Iterator[C
         placement=cast(PlacementClient, None),
         wake=lambda: woken.append(1),
     )
-    database.transact(furnish)
+    if first:
+        database.transact(furnish)
     client = falcon.testing.TestClient(cast(Any, wsgi.build(conf, service)))
     yield Cloud(database, client, woken, images)
     connected.dispose()

@@ -262,3 +262,21 @@ def test_a_zone_may_be_asked_for_while_an_enabled_host_is_in_it(cloud: Cloud) ->
     assert sentence(cloud.alice.boot(availability_zone="west"), 400) == gone
     cloud.write(sa.update(services).where(services.c.host == "host1").values(disabled=True))
     assert sentence(cloud.alice.boot(availability_zone="nova"), 400) == gone
+
+
+def test_files_to_inject_are_few_small_and_encoded(cloud: Cloud) -> None:
+    """Up to 2.56; later there is user data."""
+    cloud.limit("red", injected_files=2, injected_file_path_length=9, injected_file_content_bytes=8)
+    file = {"path": "/etc/motd", "contents": "SGVsbG8="}
+
+    def boot(*files: dict[str, str]) -> Any:
+        return cloud.alice.boot("2.56", personality=list(files))
+
+    assert boot(file, file).status_code == 202
+    assert sentence(boot(file, file, file), 403) == "Personality file limit exceeded"
+    large = {**file, "contents": "SGVsbG8gISE="}
+    assert sentence(boot(large), 403) == "Personality file content exceeds maximum 8"
+    both = {**large, "path": "/etc/motd2"}
+    assert sentence(boot(both), 403) == "Personality file path exceeds maximum 9"
+    assert sentence(boot({**file, "contents": "%"}), 400).endswith("'%' is not a 'base64'")
+    assert cloud.count() == 1
