@@ -16,7 +16,7 @@ import requests
 from tests.lab.libvirt import hosts, programs, tiny_guest
 from tests.lab.libvirt.hosts import LibvirtLab
 from tests.support import debian, postgres, rabbitmq
-from tests.support.deployment import ADMIN, SHARED_FLAVOR, Deployment, Neighbours, Part, Shape
+from tests.support.deployment import ADMIN, SETTINGS, SHARED_FLAVOR, Deployment, Part, Shape
 from tests.support.postgres import Postgres
 from tests.support.processes import NotReadyError, free_port, wait_until
 from tests.support.profiles import Settings
@@ -25,6 +25,8 @@ from tests.support.relay import relay
 
 HOSTS = ("h1", "h2")
 _IMAGE_MIB = 16
+_COMPUTE = {**SETTINGS["compute"], "service_down_time": str(3 * hosts.CLIENT_TIMEOUT)}
+"""A permit to start a guest has to last for longer than libvirtd waits for a client that stands still."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class GuestShape(Shape):
             "vnc_listen": "",
             "unused_image_seconds": "0",
             "migration_uri": "qemu+tcp://%s/system",
+            "client_timeout": str(hosts.CLIENT_TIMEOUT),
+            **dict(self.options),
         }
         return {
             "agent": {
@@ -106,8 +110,8 @@ class GuestDeployment(Deployment):
         return super()._configure(name, {**told, **more})
 
     def _configure_server(self, name: str, more: Settings) -> Path:
-        images = {"directory": str(self.directory / "images")}
-        return super()._configure_server(name, {"images": images, **self.neighbours.server_sections(), **more})
+        own = {"images": {"directory": str(self.directory / "images")}, "compute": _COMPUTE}
+        return super()._configure_server(name, {**own, **more})
 
     def configure_agent(self, host: str, more: Settings) -> Path:
         address = self.lab.hosts[host].address

@@ -16,6 +16,7 @@ from moorage.agent.journal import Journal, is_removal
 from moorage.agent.ports import Ports
 from moorage.agent.reporter import Reporter
 from moorage.agent.shared_threads import SharedThreads, destroyers
+from moorage.agent.start_permits import MAY_START, NotWantedError, StartPermits
 from moorage.agent.task_queues import TaskQueues
 from moorage.bus.contract import ABORT, DISCARD, HURRY, NO_ROOM, RELEASE_PORTS, Result, Task
 from moorage.core.elastic_pool import PoolShare
@@ -26,6 +27,7 @@ from moorage.drivers.contract import (
     NoRoomError,
     NotOursError,
     ServerSpec,
+    StartNotPermittedError,
 )
 from moorage.drivers.parts import LiveMovable
 from moorage.network import delegation
@@ -37,6 +39,9 @@ TASKS = Counter("moorage_agent_tasks_total", "Tasks done, by kind and outcome.",
 
 _PATIENCE = 30
 """Seconds that a removal waits for another task of its server to end."""
+
+_MOST_PERMITS = 10
+"""So often a call may have needed longer than its permit lasts."""
 
 _PLACING = frozenset({"spawn", "take_over", "expect"})
 """Tasks that bring a server here: what is wrong with this host need not be wrong with another."""
@@ -56,11 +61,14 @@ class Executor:
         threads: int = 32,
         ports: Ports | None = None,
         shared: SharedThreads | None = None,
+        permits: StartPermits | None = None,
     ) -> None:
-        """`threads` is how many tasks are at work at once; destroys come on top of that."""
+        """`threads` is how many tasks are at work at once; destroys come on top of that. With `permits`,
+        what makes servers run waits for one."""
         shared = shared or SharedThreads.of_process(threads)
         self._driver = driver
         self._ports = ports or Ports(None)
+        self._permits = permits
         self._journal = journal
         self._reporter = Reporter(journal, send, pool=shared.beats)
         self._workers = PoolShare(shared.tasks, threads)
@@ -136,20 +144,43 @@ class Executor:
     def _work(self, task: Task) -> None:
         try:
             if self._queues.begin(task):
-                result = self._remove(task) if is_removal(task) else self._perform(task)
+                result = self._remove(task) if is_removal(task) else self._do(task)
                 TASKS.labels(task.kind, "ok" if result.ok else "failed").inc()
                 self._reporter.finished(task, result)
         except DriverClosedError:
             LOG.info("%s of server %s goes on after the next start", task.kind, task.server_uuid)
         except NotOursError as error:
             # Whoever owns the node is asked, too, and has the word. We are asked again if it is us after all.
-            LOG.warning("%s of server %s is dropped: %s", task.kind, task.server_uuid, error)
-            TASKS.labels(task.kind, "dropped").inc()
-            self._journal.drop(task)
+            self._drop(task, str(error))
+        except NotWantedError as error:
+            self._drop(task, str(error))
         finally:
             successor = self._queues.leave(task)
         if successor is not None:
             self._hand_over(successor)
+
+    def _drop(self, task: Task, reason: str) -> None:
+        """If it is wanted after all, it comes again."""
+        LOG.warning("%s of server %s is dropped: %s", task.kind, task.server_uuid, reason)
+        TASKS.labels(task.kind, "dropped").inc()
+        self._journal.drop(task)
+
+    def _do(self, task: Task) -> Result:
+        """What may make a server run has a permit before it begins; if that ends too early, it gets another
+        one, and goes on: every call can come twice."""
+        if self._permits is None or task.kind not in MAY_START:
+            return self._perform(task)
+        try:
+            for _ in range(_MOST_PERMITS):
+                self._permits.obtain(task, partial(self._queues.is_newest, task))
+                try:
+                    return self._perform(task)
+                except StartNotPermittedError:
+                    LOG.info("%s of server %s takes longer than permitted", task.kind, task.server_uuid)
+        finally:
+            self._permits.end(task.server_uuid)
+        error = "it could not be started within the time that it was permitted to"
+        return _result(task, ok=False, error=error, retry_elsewhere=task.kind in _PLACING)
 
     def _remove(self, task: Task) -> Result:
         """Remove the server, and look again once whatever was at work for it has ended.

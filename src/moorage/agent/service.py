@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -21,12 +22,14 @@ from moorage.agent.ports import Ports
 from moorage.agent.questions import Questions
 from moorage.agent.shared_threads import SharedThreads
 from moorage.agent.sharing import Sharing
+from moorage.agent.start_permits import PermitAnswer, StartPermits
 from moorage.agent.sweeping import Sweeping
 from moorage.agent.tracker import Tracker
 from moorage.bus.contract import (
     ABORT,
     HURRY,
     OWN,
+    PERMIT,
     SAY_AGAIN,
     SET_PEERS,
     SET_RATIOS,
@@ -51,7 +54,9 @@ from moorage.scheduler.aggregates import RATIOS
 LOG = logging.getLogger(__name__)
 SILENT = Counter("moorage_agent_heartbeat_failures_total", "Heartbeats that the bus did not take.")
 
-_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, ABORT, HURRY)
+_ASK_AGAIN, _ASK_AGAIN_AT_LAST = 0.1, 2.0
+"""Seconds after which a question is asked again: at first the conductor may only have to write something."""
+_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, PERMIT, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
 
 
@@ -115,7 +120,14 @@ class AgentService:
         self._abilities = parts.of(driver)
         self._bus = bus
         self._journal = journal
-        self._executor = Executor(driver, journal, bus.report, settings.threads, ports, shared)
+        self._permits: StartPermits | None = None
+        self._questions_to_ask = Periodic(
+            "permits", math.inf, self._ask_to_start, _ASK_AGAIN, _ASK_AGAIN_AT_LAST, shared.beats
+        )
+        if isinstance(driver, parts.Fenced):
+            self._permits = StartPermits(self._questions_to_ask.wake)
+            driver.start_by_permit(self._permits.of)
+        self._executor = Executor(driver, journal, bus.report, settings.threads, ports, shared, self._permits)
         self._questions = Questions(driver)
         self._facts: dict[str, Any] = {
             "network": ports is not None and ports.have_network,
@@ -145,6 +157,7 @@ class AgentService:
 
     def start(self) -> None:
         """Go on with interrupted work, then be there for new work, then say so."""
+        self._questions_to_ask.start()
         self._executor.start()
         self._bus.receive(self._settings.host, self._on_tasks)
         self._bus.answer(self._settings.host, self._questions.answer)
@@ -161,6 +174,9 @@ class AgentService:
         self._heartbeats.stop()
         self._inventory.stop()
         self._looks.stop()
+        if self._permits is not None:
+            self._permits.close()
+        self._questions_to_ask.stop()
         self._driver.close()
         self._executor.stop()
         self._bus.close()
@@ -180,6 +196,8 @@ class AgentService:
                 self._learn_owned(msgspec.convert(task.payload, OwnershipUpdate))
             elif task.kind == SWEEP:
                 self._sweep(msgspec.convert(task.payload.get("held", []), list[HeldMachine]))
+            elif task.kind == PERMIT and self._permits is not None:
+                self._permits.learn(msgspec.convert(task.payload, PermitAnswer))
             elif task.kind in (ABORT, HURRY):
                 self._executor.signal(task)
         work = [task for task in tasks if task.kind not in _ABOUT_THE_HOST]
@@ -258,6 +276,24 @@ class AgentService:
         nodes = self._driver.nodes()
         return self._tracker.report(nodes) and self._sharing.settle(nodes)
 
+    def _ask_to_start(self) -> bool:
+        """In a heartbeat of its own, which looks at nothing: who asks waits."""
+        question = None if self._permits is None else self._permits.question()
+        if question is None:
+            return True
+        try:
+            self._bus.beat(
+                Heartbeat(self._settings.host, self._settings.version, self._said(), starts=question)
+            )
+        except BusError as error:
+            SILENT.inc()
+            LOG.warning("it can't be asked whether servers may start: %s", error)
+        return False
+
+    def _said(self) -> dict[str, Any]:
+        """What every heartbeat says of the host."""
+        return {**self._facts, **self._terms(), "disabled": self._tracker.disabled}
+
     def _beat(self) -> None:
         """Say that we live, and what changed. What could not be said is said next time."""
         if self._forgotten.is_set() or self._is_time_to_say_everything():
@@ -273,7 +309,7 @@ class AgentService:
         heartbeat = Heartbeat(
             host=self._settings.host,
             version=self._settings.version,
-            facts={**self._facts, **self._terms(), "disabled": self._tracker.disabled},
+            facts=self._said(),
             nodes=nodes if nodes != self._said_nodes else None,
             observed={
                 uuid: ObservedServer(number, *newest.get(uuid, (0, 0)))

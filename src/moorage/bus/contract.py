@@ -33,6 +33,10 @@ is granted is all that the host owns. What is older than the newest epoch that a
 is the number of seconds after a heartbeat for which the host counts as alive, and `answer` the number of
 the question that this answers."""
 
+PERMIT = "permit"
+"""Likewise, the answer to a `StartQuestion`: payload `question`, its number; `seconds`, how long a host that
+falls silent counts as alive; `granted` and `refused`, the servers. What is in neither is not known yet."""
+
 SWEEP = "sweep"
 """Likewise: payload `held`, those machines that the host asked about and that are held for servers which are
 not there."""
@@ -79,6 +83,8 @@ class Task(msgspec.Struct, frozen=True):
     """Grows with every host that is tried; an agent that has seen a higher one ignores this."""
     node_uuid: str
     payload: dict[str, Any] = {}
+    permit: bool = False
+    """Whether who sent it answers a `StartQuestion` about it. Conductors that are older don't."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -138,6 +144,21 @@ class OwnershipDigest(msgspec.Struct, frozen=True):
     """Their sum: it differs after every change of owner."""
 
 
+class StartRequest(msgspec.Struct, frozen=True):
+    """A task that is about to make a server run."""
+
+    server_uuid: str
+    operation_id: int
+    attempt: int
+
+
+class StartQuestion(msgspec.Struct, frozen=True):
+    """Are these still wanted of this host? Asked right before, since a task may have waited for long."""
+
+    number: int
+    starts: list[StartRequest]
+
+
 class HeldMachine(msgspec.Struct, frozen=True):
     """A machine that is held for a server: should it be?"""
 
@@ -164,8 +185,8 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """How far long work on servers has come, in percent, by UUID: it needs patience, not another host."""
     held_machines: list[HeldMachine] = msgspec.field(default_factory=list, name="doubts")
     """Machines of the host that have been held for a while: those that nobody needs are to be swept."""
-    lost: list[str] = []
-    """Servers of pools whose machines are certainly gone; of others, the bid says that the node is gone."""
+    starts: StartQuestion | None = None
+    """From a host whose servers could be started elsewhere while it is silent."""
 
 
 class QuestionKind(StrEnum):

@@ -38,6 +38,10 @@ class DriverClosedError(Exception):
     """The agent ends while the call is at work; the call comes again after the restart."""
 
 
+class StartNotPermittedError(DriverClosedError):
+    """The server may not be made to run now, or not any more: if it may, the call comes again."""
+
+
 class Inventory(msgspec.Struct, frozen=True):
     total: int
     reserved: int = 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -231,6 +231,24 @@ class GuestAddressing(Protocol):
 
     def server_at(self, address: str) -> str | None:
         """The UUID of the server that has this address on a network of this host; None if none has."""
+
+
+class StartPermit(NamedTuple):
+    """That a server may be made to run: until then, by `uptime`, it is surely nobody else's."""
+
+    asked: float
+    """When it was asked for."""
+    until: float
+
+
+@runtime_checkable
+class Fenced(Protocol):
+    """Its servers could be started elsewhere while this host is silent: it starts them by permission only."""
+
+    def start_by_permit(self, permit: Callable[[str], StartPermit | None]) -> None:
+        """From now on, make a server run only under what `permit` answers for it, which is looked at right
+        before; whatever is delayed must have happened by its end, or not happen. None, or too late:
+        StartNotPermittedError."""
 
 
 _ABILITIES: Mapping[type, str] = {part: ability.replace("_", " ") for ability, part in PARTS.items()}

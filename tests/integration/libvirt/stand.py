@@ -20,7 +20,7 @@ from moorage.drivers.libvirt.moves.settings import MoveSettings
 from moorage.drivers.libvirt.settings import LibvirtSettings
 from moorage.drivers.libvirt.vifs.contract import Vif, tap_of
 from moorage.drivers.testing import DriverStand
-from tests.lab.libvirt.hosts import LibvirtHost
+from tests.lab.libvirt.hosts import CLIENT_TIMEOUT, LibvirtHost
 
 MEMORY_MB = 128
 
@@ -184,6 +184,7 @@ def quick_settings(host: LibvirtHost, instances: Path, **differences: Any) -> Li
         "shutdown_retry_interval": 2.0,
         "detach_timeout": 2.0,
         "detach_attempts": 3,
+        "client_timeout": CLIENT_TIMEOUT,
         "moves": MoveSettings("qemu+tcp://%s/system", host.address, unsafe=True),
     }
     return LibvirtSettings(**(usual | differences))

@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from tests.lab.libvirt import programs, tiny_guest
-from tests.lab.libvirt.hosts import LibvirtLab
+from tests.lab.libvirt.hosts import CLIENT_TIMEOUT, LibvirtLab
 from tests.support import postgres, rabbitmq
 from tests.support.debian import Unavailable
 from tests.support.deployment import ADMIN, SHARED_FLAVOR, Deployment, Neighbours, Shape
@@ -111,6 +111,7 @@ def cloud(pair: LibvirtLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
                             "virt_type": "qemu",
                             "instances_path": str(instances / name),
                             "shutdown_timeout": "0.5",
+                            "client_timeout": str(CLIENT_TIMEOUT),
                             "migration_uri": "qemu+tcp://%s/system",
                             "live_migration_inbound_addr": host.address,
                             "live_migration_bandwidth": "1",

@@ -35,7 +35,11 @@ listen_tcp = 1
 listen_tls = 0
 listen_addr = "{address}"
 log_outputs = "2:file:/var/log/libvirt/libvirtd.log"
+keepalive_interval = 1
+keepalive_count = 4
 """
+CLIENT_TIMEOUT = 5
+"""Seconds after which libvirtd closes the connection of a client that stands still: what these two say."""
 # A host sees these directories of its own where libvirt, the network and our agent look for theirs.
 _PLACES = {
     "etc": "/etc/libvirt",
@@ -132,10 +136,10 @@ class LibvirtHost:
     def kill_libvirtd(self, *, politely: bool = False) -> None:
         """Guests live on."""
         assert self.libvirtd is not None
-        for pid in self._daemon_pids():
+        for pid in self.daemon_pids():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGTERM if politely else signal.SIGKILL)
-        wait_until(lambda: not self._daemon_pids(), "the end of libvirtd")
+        wait_until(lambda: not self.daemon_pids(), "the end of libvirtd")
         self.libvirtd.process.wait()
         self.libvirtd = None
 
@@ -147,6 +151,11 @@ class LibvirtHost:
             if words and "qemu-system" in words[0] and "-uuid" in words:
                 found[words[words.index("-uuid") + 1]] = pid
         return found
+
+    def starts(self, server_uuid: str) -> int:
+        """How often a QEMU was started for a guest, ever: as libvirt's logs say."""
+        logs = (self.directory / "log" / "qemu").glob("*.log")
+        return sum(log.read_text(errors="replace").count(f"-uuid {server_uuid}") for log in logs)
 
     def kill_guest(self, server_uuid: str) -> None:
         os.kill(self.guest_pids()[server_uuid], signal.SIGKILL)
@@ -168,7 +177,7 @@ class LibvirtHost:
         asked = subprocess.run(["virsh", "-c", self.uri, "version"], check=False, capture_output=True)
         return asked.returncode == 0
 
-    def _daemon_pids(self) -> list[int]:
+    def daemon_pids(self) -> list[int]:
         return [pid for pid in self._pids() if _words(pid)[:1] == ["libvirtd"]]
 
     def _pids(self) -> list[int]:

@@ -21,6 +21,7 @@ CONDUCTOR_BINARY = "nova-conductor"
 class RegistryEntry(NamedTuple):
     new: bool
     disabled: bool
+    forced_down: bool = False
 
 
 def heartbeat(
@@ -30,10 +31,10 @@ def heartbeat(
     said = {"version": version, "facts": facts, "seen_at": utcnow()}
     known = sa.and_(services.c.host == host, services.c.binary == binary)
     updated = connection.execute(
-        sa.update(services).where(known).values(**said).returning(services.c.disabled)
+        sa.update(services).where(known).values(**said).returning(services.c.disabled, services.c.forced_down)
     ).first()
     if updated is not None:
-        return RegistryEntry(new=False, disabled=updated.disabled)
+        return RegistryEntry(new=False, disabled=updated.disabled, forced_down=updated.forced_down)
     new = insert_if_absent(connection, services, key=["host", "binary"])
     connection.execute(new.values(uuid=uuids.generate(), host=host, binary=binary, **said))
     return RegistryEntry(new=True, disabled=False)

@@ -52,6 +52,7 @@ class Agents:
                     attempt=work.operation.attempt,
                     node_uuid=node_uuid(work),
                     payload=payload(work),
+                    permit=True,
                 )
                 for work in works
             ]

@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 from xml.etree.ElementTree import Element
 
@@ -15,6 +16,7 @@ import libvirt
 from moorage.drivers.contract import CRASHED, NO_STATE, PAUSED, RUNNING, SHUT_DOWN, SUSPENDED, DriverError
 from moorage.drivers.libvirt.connection import Connection
 from moorage.drivers.libvirt.domain import live_xml, mark
+from moorage.drivers.libvirt.start_gate import StartGate
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -44,8 +46,9 @@ _REMOVALS = 50
 
 
 class Domains:
-    def __init__(self, connection: Connection, node_uuid: str) -> None:
+    def __init__(self, connection: Connection, node_uuid: str, gate: StartGate) -> None:
         self.connection = connection
+        self.gate = gate
         self._node_uuid = node_uuid
 
     def powers(self) -> dict[str, int]:
@@ -130,14 +133,22 @@ class Domains:
     def start(self, server_uuid: str, *, paused: bool = False) -> None:
         """Start one that is off; goes on where it was, if its memory was saved.
 
-        A late call finds it running, or not there any more; a second QEMU on a disk is refused by its lock.
+        Its processors run only after a second look at the permit: QEMU may take long to start. Late: refused
+        by libvirtd; if libvirtd itself was late, it stands still, and is removed with all that is a stray's.
         """
 
         def call(domain: Any) -> None:
             if not domain.isActive():
-                domain.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED if paused else 0)
+                self.gate.require(server_uuid)
+                domain.createWithFlags(libvirt.VIR_DOMAIN_START_PAUSED)
+            if not paused:
+                self.gate.go_on(server_uuid, domain)
 
         self.on(server_uuid, "start", call)
+
+    def go_on(self, server_uuid: str) -> None:
+        """Runs already: nothing happens."""
+        self.on(server_uuid, "unpause", partial(self.gate.go_on, server_uuid))
 
     def is_active(self, server_uuid: str) -> bool:
         """Whether there is a process for it. One that is just being started is waited for: an agent that has

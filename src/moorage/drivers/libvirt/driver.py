@@ -31,7 +31,14 @@ from moorage.drivers.libvirt.moves.expecting import Expecting
 from moorage.drivers.libvirt.moves.live import LiveMoves
 from moorage.drivers.libvirt.moves.parcel import HandedOver
 from moorage.drivers.libvirt.storage.disks import Disks
-from moorage.drivers.parts import ARRIVED, ConsoleAddress, ConsoleType, GuestAddressing, ServerTopology
+from moorage.drivers.parts import (
+    ARRIVED,
+    ConsoleAddress,
+    ConsoleType,
+    GuestAddressing,
+    ServerTopology,
+    StartPermit,
+)
 
 LOG = logging.getLogger(__name__)
 
@@ -162,6 +169,9 @@ class LibvirtDriver:
 
     def hardware(self, server_uuid: str, node_uuid: str) -> dict[str, str]:
         return dict(self.backend.directory(server_uuid).require().hardware)
+
+    def start_by_permit(self, permit: Callable[[str], StartPermit | None]) -> None:
+        self.backend.domains.gate.use(permit)
 
     def watch(self, changed: Callable[[str, int], None]) -> None:
         self._events.tell(changed)

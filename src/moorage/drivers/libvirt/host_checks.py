@@ -25,6 +25,12 @@ _PROGRAMS = {
 """What guests need, by Debian's package."""
 _NETWORK_PROGRAMS = {"nft": "nftables", "dnsmasq": "dnsmasq-base"}
 """What the built-in network needs besides."""
+_QEMU_USERS = ("libvirt-qemu", "qemu")
+"""The account that QEMU runs as, by Debian's and by Fedora's packages."""
+_QEMU_CONF = Path("/etc/libvirt/qemu.conf")
+_DAEMON_CONFS = (Path("/etc/libvirt/virtqemud.conf"), Path("/etc/libvirt/libvirtd.conf"))
+_KEEPALIVE = re.compile(r"^\s*keepalive_(interval|count)\s*=\s*(-?\d+)", re.MULTILINE)
+_USER_SETTING = re.compile(r'^\s*user\s*=\s*"\+?([^"]+)"', re.MULTILINE)
 
 
 def check(conf: cfg.ConfigOpts) -> list[HostCheck]:
@@ -32,6 +38,7 @@ def check(conf: cfg.ConfigOpts) -> list[HostCheck]:
         _binding,
         _programs,
         _libvirt,
+        _client_timeout,
         _acceleration,
         _instances,
         _post_copy,
@@ -90,6 +97,25 @@ def _libvirt(conf: cfg.ConfigOpts) -> Iterator[HostCheck]:
         yield _ok(uri, f"libvirt {number // 1_000_000}.{number // 1000 % 1000}.{number % 1000}")
     finally:
         connection.close()
+
+
+def _client_timeout(conf: cfg.ConfigOpts) -> Iterator[HostCheck]:
+    """What is said of libvirtd is relied on: a client that stands still for longer must not be heard."""
+    name, said = "libvirtd's keepalive", conf.libvirt.client_timeout
+    for path in filter(os.path.exists, _DAEMON_CONFS):
+        try:
+            found = {key: int(value) for key, value in _KEEPALIVE.findall(path.read_text())}
+        except OSError:
+            continue
+        interval, count = found.get("interval", 5), found.get("count", 5)
+        seconds = interval * (count + 1) if interval > 0 else float("inf")
+        if seconds > said:
+            advice = f"`client_timeout = {seconds}` in [libvirt], or a smaller keepalive_interval in {path}"
+            if interval <= 0:
+                advice = f"keepalive_interval = 5 in {path}"
+            yield _failed(name, f"a client that stands still is kept for {seconds} s, not {said} s", advice)
+        else:
+            yield _ok(name, f"a client that stands still is given up after {seconds} s ({path.name})")
 
 
 def _acceleration(conf: cfg.ConfigOpts) -> Iterator[HostCheck]:

@@ -22,6 +22,7 @@ from moorage.drivers.libvirt.host.node_identity import node_uuid
 from moorage.drivers.libvirt.host.settings import GuestSettings, HostSettings
 from moorage.drivers.libvirt.host.topology import GuestTopology
 from moorage.drivers.libvirt.settings import LibvirtSettings
+from moorage.drivers.libvirt.start_gate import StartGate
 from moorage.drivers.libvirt.storage.image_cache import DIRECTORY, ImageCache
 from moorage.drivers.libvirt.vifs.connect import connect
 from moorage.drivers.libvirt.vifs.contract import Vifs
@@ -60,7 +61,7 @@ def driver(
         host=host,
         node_uuid=uuid,
         settings=settings,
-        domains=Domains(connection, uuid),
+        domains=Domains(connection, uuid, StartGate(settings.client_timeout)),
         store=images,
         images=cache,
         vifs=vifs,

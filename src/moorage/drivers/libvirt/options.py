@@ -67,6 +67,14 @@ OPTIONS: Options = {
             help="Seconds for which an image that no server uses is kept on this host.",
         ),
         cfg.FloatOpt(
+            "client_timeout",
+            default=30.0,
+            min=0.1,
+            help="Seconds after which libvirtd closes the connection of a client that does not answer: "
+            "keepalive_interval * (keepalive_count + 1) of its libvirtd.conf. It has to be less than "
+            "0.9 of [compute] service_down_time, or guests are not started.",
+        ),
+        cfg.FloatOpt(
             "shutdown_timeout",
             default=60.0,
             min=0.0,

@@ -39,6 +39,8 @@ class LibvirtSettings:
     video_model: str = "virtio"
     reconnect_seconds: float = 60.0
     """How long a call waits for a libvirtd that is being restarted."""
+    client_timeout: float = 30.0
+    """Seconds after which libvirtd closes the connection of a client that stands still."""
     moves: MoveSettings = field(default_factory=MoveSettings)
 
     @classmethod
@@ -75,6 +77,7 @@ class LibvirtSettings:
             memory_statistics_period=options.memory_statistics_period,
             pcie_ports=options.pcie_ports,
             video_model=options.video_model,
+            client_timeout=options.client_timeout,
             moves=MoveSettings.from_conf(conf),
         )
 

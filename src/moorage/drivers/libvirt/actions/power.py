@@ -54,7 +54,7 @@ class PowerButton:
 
     def unpause(self, server_uuid: str) -> int:
         with self._backend.at_work(server_uuid, "unpause"):
-            self._backend.domains.on(server_uuid, "unpause", _go_on)
+            self._backend.domains.go_on(server_uuid)
             power = self._backend.domains.power(server_uuid)
             if power != RUNNING:
                 raise DriverError(f"a server of power state {power} can't be unpaused")
@@ -109,7 +109,7 @@ class PowerButton:
             elif power != RUNNING:
                 self._starting.start(server_uuid)
             if backend.domains.power(server_uuid) == PAUSED:
-                backend.domains.on(server_uuid, "unpause", _go_on)
+                backend.domains.go_on(server_uuid)
         return backend.domains.power(server_uuid)
 
     def patience(self, server_uuid: str) -> float:
@@ -124,11 +124,6 @@ class PowerButton:
 
         if self._backend.domains.power_if_there(server_uuid) == SUSPENDED:
             self._backend.domains.on(server_uuid, "forget the memory of", call)
-
-
-def _go_on(domain: Any) -> None:
-    if domain.state()[0] == libvirt.VIR_DOMAIN_PAUSED:
-        domain.resume()
 
 
 def _press(domain: Any) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.drivers.contract import DriverError
+from moorage.drivers.contract import PAUSED, DriverError
 from moorage.drivers.libvirt.actions import describing
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import domain_xml, live_xml
@@ -26,9 +26,12 @@ class Starting:
         self._numbering = threading.Lock()
 
     def start(self, server_uuid: str, *, paused: bool = False) -> None:
-        """Runs already, or stands still: nothing happens."""
+        """Runs already: nothing happens. One that stands still, because who started it has died before its
+        processors ran, is set going."""
         backend = self._backend
         if backend.domains.is_active(server_uuid):
+            if not paused and backend.domains.power(server_uuid) == PAUSED:
+                backend.domains.go_on(server_uuid)
             return
         whereabouts.require_here(backend.directory(server_uuid))
         self.define(server_uuid)

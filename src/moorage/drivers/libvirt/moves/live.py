@@ -116,6 +116,7 @@ class LiveMoves:
                 backend.settings.connection_uri,
                 server_uuid,
                 expected.uri,
+                partial(backend.domains.gate.require, server_uuid),
                 self._parameters(xml, copied, expected),
                 self._flags(copied, expected),
             )

@@ -10,13 +10,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from typing import Any
 
 import libvirt
 
-from moorage.drivers.contract import DriverError
+from moorage.drivers.contract import DriverError, StartNotPermittedError
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.connection import KEEPALIVE
 from moorage.drivers.libvirt.moves.settings import FORCE_COMPLETE, MoveSettings
@@ -65,10 +65,18 @@ class Sending:
     """
 
     def __init__(
-        self, uri: str, server_uuid: str, destination: str, parameters: Mapping[str, Any], flags: int
+        self,
+        uri: str,
+        server_uuid: str,
+        destination: str,
+        permitted: Callable[[], object],
+        parameters: Mapping[str, Any],
+        flags: int,
     ) -> None:
-        """A late call finds no guest here, or no destination that expects it (see `LiveMoves._depart`)."""
-        self.error: libvirt.libvirtError | None = None
+        """`permitted` raises if the guest may not be set going, at whatever end. A late call is refused by
+        libvirtd, or finds no guest here, or no destination that expects it (see `LiveMoves._depart`)."""
+        self.error: Exception | None = None
+        self._permitted = permitted
         self._uri = uri
         self._server_uuid = server_uuid
         self._destination = destination
@@ -88,8 +96,9 @@ class Sending:
             connection = libvirt.open(self._uri)
             connection.setKeepAlive(*KEEPALIVE)
             domain = connection.lookupByUUIDString(self._server_uuid)
+            self._permitted()
             domain.migrateToURI3(self._destination, parameters, flags)
-        except libvirt.libvirtError as error:
+        except (libvirt.libvirtError, DriverError, StartNotPermittedError) as error:
             self.error = error
         finally:
             if connection is not None:
