@@ -16,6 +16,8 @@ from tests.chaos.test_boot_kills import HEADERS, MOORAGE, boot, image_of, rows, 
 from tests.support.processes import NotReadyError, Service, free_port, start_service, wait_until
 
 SETTINGS = """
+[compute]
+allow_resize_to_same_host = true
 [quota]
 instances = -1
 cores = -1
@@ -28,7 +30,7 @@ ask_again_seconds = 2
 [fake]
 vcpus = 32
 faults = hand_over:delay=0.05+fail@0.05,take_over:delay=0.05+fail_here@0.15,expect:fail_here@0.1,\
-live_migrate:delay=0.1+fail@0.1,rebuild:delay=0.05
+live_migrate:delay=0.1+fail@0.1,rebuild:delay=0.05,undo_resize:fail@0.1,keep_resize:fail@0.1
 """
 UNFINISHED = "SELECT id FROM operations WHERE finished_at IS NULL"
 KILLS = 4

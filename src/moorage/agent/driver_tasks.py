@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.bus.contract import Task
+from moorage.bus.contract import UNDO_RESIZE, Task
 from moorage.drivers.contract import Driver, DriverError, ServerSpec
 from moorage.drivers.parts import (
     CrashDumping,
@@ -18,6 +18,7 @@ from moorage.drivers.parts import (
     Pluggable,
     Rebuildable,
     Rescuable,
+    ResizableInPlace,
     ResizeChecking,
     Snapshottable,
     Suspendable,
@@ -65,7 +66,20 @@ def _hand_over(driver: Driver, task: Task) -> Facts:
 
 
 def _take_over(driver: Driver, task: Task) -> Facts:
+    """What is handed over to the host that it is on gets another flavor there."""
+    if task.payload.get("in_place"):
+        return made(driver, task, require(driver, ResizableInPlace).resize_in_place(_spec(task)))
     return made(driver, task, require(driver, Movable).take_over(_spec(task), task.payload["parcel"]))
+
+
+def _keep_resize(driver: Driver, task: Task) -> Facts:
+    require(driver, ResizableInPlace).keep_resize(task.server_uuid, task.node_uuid)
+    return {}
+
+
+def _undo_resize(driver: Driver, task: Task) -> Facts:
+    require(driver, ResizableInPlace).undo_resize(task.server_uuid, task.node_uuid)
+    return {}
 
 
 def _expect(driver: Driver, task: Task) -> Facts:
@@ -147,6 +161,8 @@ _KINDS: Mapping[str, Callable[[Driver, Task], Facts]] = {
     "rebuild": _rebuild,
     "hand_over": _hand_over,
     "take_over": _take_over,
+    "keep_resize": _keep_resize,
+    UNDO_RESIZE: _undo_resize,
     "expect": _expect,
     "live_migrate": _live_migrate,
     "attach_interface": _attach_interface,

@@ -18,7 +18,7 @@ from moorage.agent.reporter import Reporter
 from moorage.agent.shared_threads import SharedThreads, destroyers
 from moorage.agent.start_permits import MAY_START, NotWantedError, StartPermits
 from moorage.agent.task_queues import TaskQueues
-from moorage.bus.contract import ABORT, DISCARD, HURRY, NO_ROOM, RELEASE_PORTS, Result, Task
+from moorage.bus.contract import ABORT, DISCARD, HURRY, NO_ROOM, RELEASE_PORTS, UNDO_RESIZE, Result, Task
 from moorage.core.elastic_pool import PoolShare
 from moorage.drivers.contract import (
     Driver,
@@ -100,7 +100,7 @@ class Executor:
         with self._order:  # what is accepted first has to be scheduled first
             accepted = self._journal.accept(tasks)
             for task in accepted.fresh:
-                if is_removal(task):  # it may wait for a thread: what it undoes must not go on meanwhile
+                if is_removal(task) or task.kind == UNDO_RESIZE:  # what it undoes must not go on meanwhile
                     self._driver.interrupt(task.server_uuid)
                 self._schedule(task)
         if accepted.answers:

@@ -50,6 +50,10 @@ RELEASE_PORTS = "release_ports"
 """The kind of a task that releases a deleted server's ports: payload `holding`. Any agent that has a
 network may be asked, whatever host the server was on."""
 
+UNDO_RESIZE = "undo_resize"
+"""The kind of a task that makes a server what it was before it got another flavor on its node; like one that
+destroys a server, it ends what is at work there."""
+
 ABORT = "abort_live_migration"
 HURRY = "hurry_live_migration"
 """The kinds of tasks about a live migration that is at work on this host: they don't wait for its end, have

@@ -58,6 +58,11 @@ OPTIONS: Options = {
             min=1,
             help="Seconds that a request waits for what only an agent knows, as the console log of a server.",
         ),
+        cfg.BoolOpt(
+            "allow_resize_to_same_host",
+            default=False,
+            help="Whether a server that is resized may stay on its host, if that has room for both flavors.",
+        ),
         cfg.IntOpt(
             "reclaim_interval",
             default=0,

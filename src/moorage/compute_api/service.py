@@ -44,6 +44,7 @@ class ComputeSettings:
     quotas: Mapping[str, int]
     """The configured limits, by resource."""
     attach_timeout: int = 60
+    allow_resize_to_same_host: bool = False
     reclaim_interval: int = 0
     """Seconds for which deleted servers are kept."""
     question_timeout: float = 20.0
@@ -63,6 +64,7 @@ class ComputeSettings:
             internal_zone=options.internal_service_availability_zone,
             quotas={name: conf.quota[name] for name in QUOTAS},
             attach_timeout=options.attach_timeout,
+            allow_resize_to_same_host=options.allow_resize_to_same_host,
             reclaim_interval=options.reclaim_interval,
             question_timeout=options.question_timeout,
             console_url=conf.consoles.base_url,

@@ -53,13 +53,15 @@ class NoHost:
 
 @dataclass(frozen=True, slots=True)
 class MoveSource:
-    """A server that is on a host already, and has to go to another one."""
+    """A server that is on a host already, and is to go to another one."""
 
     host: str
     node_uuid: str
     cell: str | None
     migration_uuid: str = ""
     """Holds in Placement what the server has on its host, once it has a place elsewhere; nobody in a plan."""
+    may_stay: bool = False
+    """On its node, with another flavor."""
 
 
 @dataclass(slots=True)
@@ -233,7 +235,9 @@ class Decider:
         if search.full_cells or search.failed_hosts:
             request = replace(request, full_cells=search.full_cells, failed_hosts=search.failed_hosts)
         if search.leaving is not None:
-            request = replace(request, leaves=search.leaving.host, cell=search.leaving.cell)
+            leaving = search.leaving
+            may_stay_on = leaving.node_uuid if leaving.may_stay else None
+            request = replace(request, leaves=leaving.host, may_stay_on=may_stay_on, cell=leaving.cell)
         request = hints.with_neighbours(request, asked.get("scheduler_hints") or {}, around.node_of)
         host, node = target = surroundings.target_of(asked)
         return prefilters.narrow(

@@ -100,6 +100,7 @@ class Hosts:
                 pool=said.pool,
                 binds_ports=said.binds_ports,
                 starts_paused=said.starts_paused,
+                resizes_in_place=said.resizes_in_place,
                 supported=said.supported,
                 servers=int(count),
                 build_failures=int(failures),
@@ -115,6 +116,7 @@ class _Said(NamedTuple):
     pool: bool
     binds_ports: bool
     starts_paused: bool
+    resizes_in_place: bool
 
 
 @lru_cache(maxsize=4096)
@@ -124,7 +126,7 @@ def _said(hypervisor_type: str, facts: str) -> _Said:
     listed = said.get("supported_instances", ())
     supported = tuple((str(machine), str(hypervisor), str(mode)) for machine, hypervisor, mode in listed)
     can = node_capabilities.read(hypervisor_type, said)
-    return _Said(supported, can.pool, can.binds_ports, can.starts_paused)
+    return _Said(supported, can.pool, can.binds_ports, can.starts_paused, can.resize_in_place)
 
 
 @lru_cache(maxsize=4096)

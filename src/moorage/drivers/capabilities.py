@@ -28,6 +28,7 @@ class Capabilities(msgspec.Struct, frozen=True):
     """Servers can be there with their processors stopped, until their ports carry traffic."""
     rebuild: bool = False
     migrate: bool = False
+    resize_in_place: bool = False
     live_migrate: bool = False
     change_interfaces: bool = False
     pause: bool = False

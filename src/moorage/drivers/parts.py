@@ -43,6 +43,23 @@ class ResizeChecking(Protocol):
         """DriverError if the server that is here can't be made what the flavor says; nothing is changed."""
 
 
+@runtime_checkable
+class ResizableInPlace(Protocol):
+    """It makes a server what another flavor says on the node where it is, and what it was again."""
+
+    def resize_in_place(self, spec: ServerSpec) -> int:
+        """The server, shut down by `hand_over`, becomes what `spec` says; answers its power state.
+
+        What it was is kept until one of the two below. If it fails, `undo_resize` is asked.
+        """
+
+    def keep_resize(self, server_uuid: str, node_uuid: str) -> None:
+        """Forget what it was. Nothing is kept: nothing happens."""
+
+    def undo_resize(self, server_uuid: str, node_uuid: str) -> None:
+        """It is what it was, and shut down. Nothing is kept: nothing happens."""
+
+
 ARRIVED = "arrived"
 """In the parcel of a live migration: the server runs at its destination already, and only there."""
 
@@ -191,6 +208,7 @@ class TopologyTelling(Protocol):
 PARTS: Mapping[str, type] = {
     "rebuild": Rebuildable,
     "migrate": Movable,
+    "resize_in_place": ResizableInPlace,
     "live_migrate": LiveMovable,
     "change_interfaces": Pluggable,
     "pause": Pausable,

@@ -54,6 +54,8 @@ class Criteria:
     """The one host that an administrator asked for."""
     leaves: str | None = None
     """The host that a server which is moved must not be on any more."""
+    may_stay_on: str | None = None
+    """The node there that it may be on all the same, if that can give it another flavor."""
     cell: str | None = None
     """Where a server that is moved has its addresses from, and has to stay."""
     image: ImageNeeds = ImageNeeds()

@@ -23,8 +23,10 @@ class HostState:
     pool: bool = False
     """Whether it is no machine, but offers those that several hosts share."""
     binds_ports: bool = False
-    starts_paused: bool = False
     """Whether what keeps its servers binds their ports, so that nobody else has to."""
+    starts_paused: bool = False
+    resizes_in_place: bool = False
+    """Whether a server can get another flavor and stay."""
     supported: tuple[tuple[str, str, str], ...] = ()
     """(architecture, hypervisor type, vm mode) that the node can run; empty if it does not say."""
     servers: int = 0

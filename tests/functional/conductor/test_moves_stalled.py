@@ -51,6 +51,15 @@ def quay(sqlite_url: str, tmp_path: Path) -> Iterator[Quay]:
     yard.stop()
 
 
+@pytest.fixture
+def berth(sqlite_url: str, tmp_path: Path) -> Iterator[Quay]:
+    """Its only host keeps servers that are resized."""
+    options: dict[str, Any] = {"fake.vcpus": 8, "conductor.threads": 1}
+    yard = Yard(sqlite_url, tmp_path / "agents", 1, **options, **{"compute.allow_resize_to_same_host": True})
+    yield Quay(yard, tmp_path)
+    yard.stop()
+
+
 LIVE = {"os-migrateLive": {"host": None, "block_migration": "auto"}}
 
 
@@ -74,6 +83,29 @@ def test_who_wakes_up_late_changes_nothing(
         quay.settled(uuid, "ACTIVE")
         quay.only_on(uuid, quay.host_of(uuid))
         if not quay.stall.came:
+            assert number > calls
+            return
+
+
+@pytest.mark.parametrize(("then", "calls"), [("confirmResize", 4), ("revertResize", 5)])
+def test_who_wakes_up_late_in_a_resize_in_place_changes_nothing(berth: Quay, then: str, calls: int) -> None:
+    """Both flavors are of one host: a late claim could take from the one what the other gave up."""
+    uuid = berth.running()
+    host, flavor = berth.host_of(uuid), "1"
+    for number in count(1):
+        assert number < _MOST_CALLS
+        berth.stall.come(number, berth.end_the_move, _LATE)
+        other = "2" if flavor == "1" else "1"
+        berth.act(uuid, {"resize": {"flavorRef": other}})
+        berth.await_late()
+        berth.settled(uuid, "VERIFY_RESIZE")
+        berth.act(uuid, {then: None}, status=204 if then == "confirmResize" else 202)
+        berth.await_late()
+        berth.settled(uuid, "ACTIVE")
+        flavor = other if then == "confirmResize" else flavor
+        assert berth.only_on(uuid, host).flavor == flavor
+        assert berth.held(uuid)[host]["MEMORY_MB"] == (512 if flavor == "1" else 2048)
+        if not berth.stall.came:
             assert number > calls
             return
 

@@ -39,15 +39,26 @@ class Deaths:
         return {step for _, step in self.died}
 
 
+OPTIONS: dict[str, Any] = {
+    "fake.vcpus": 8,
+    "conductor.threads": 1,
+    "conductor.ask_again_seconds": 1,
+    "conductor.lease_seconds": 3,
+}
+
+
 @pytest.fixture
 def place(sqlite_url: str, tmp_path: Path) -> Iterator[Harbour]:
-    options: dict[str, Any] = {
-        "fake.vcpus": 8,
-        "conductor.threads": 1,
-        "conductor.ask_again_seconds": 1,
-        "conductor.lease_seconds": 3,
-    }
-    yard = Yard(sqlite_url, tmp_path / "agents", 3, **options)
+    yard = Yard(sqlite_url, tmp_path / "agents", 3, **OPTIONS)
+    yield Harbour(yard, tmp_path)
+    yard.stop()
+
+
+@pytest.fixture
+def only_host(sqlite_url: str, tmp_path: Path) -> Iterator[Harbour]:
+    """One host, on which servers may stay when they are resized."""
+    options = {**OPTIONS, "compute.allow_resize_to_same_host": True}
+    yard = Yard(sqlite_url, tmp_path / "agents", 1, **options)
     yield Harbour(yard, tmp_path)
     yard.stop()
 
@@ -92,3 +103,36 @@ def test_a_step_that_runs_twice_does_what_it_does_once(
     assert steps <= deaths.steps()
     place.cloud.delete(uuid)
     place.nothing_left(uuid)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "then", "status", "flavor", "steps"),
+    [
+        ({}, "confirmResize", 204, "2", {"take_over", "leave", "release"}),
+        ({}, "revertResize", 202, "1", {"take_over", "clean", "retreat", "restore"}),
+        ({"fake:take_over": "fail"}, None, 0, "1", {"clean", "retreat", "restore"}),
+    ],
+)
+def test_a_step_of_a_resize_in_place_that_runs_twice_does_what_it_does_once(
+    only_host: Harbour,
+    monkeypatch: pytest.MonkeyPatch,
+    metadata: dict[str, str],
+    then: str | None,
+    status: int,
+    flavor: str,
+    steps: set[str],
+) -> None:
+    uuid = only_host.running(metadata=metadata)
+    host = only_host.host_of(uuid)
+    deaths = Deaths(monkeypatch)
+    only_host.act(uuid, {"resize": {"flavorRef": "2"}})
+    only_host.cloud.await_rest()
+    if then is not None:
+        only_host.settled(uuid, "VERIFY_RESIZE")
+        only_host.act(uuid, {then: None}, status=status)
+    only_host.settled(uuid, "ACTIVE")
+    after = only_host.only_on(uuid, host)
+    assert (after.flavor, after.before, after.power) == (flavor, None, 1)
+    assert steps <= deaths.steps()
+    only_host.cloud.delete(uuid)
+    only_host.nothing_left(uuid)

@@ -17,7 +17,15 @@ import msgspec
 import pytest
 
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, SUSPENDED, DriverError, ServerSpec
-from moorage.drivers.parts import Rebuildable, Snapshottable, Suspendable, require
+from moorage.drivers.parts import (
+    Diagnosable,
+    Movable,
+    Rebuildable,
+    ResizableInPlace,
+    Snapshottable,
+    Suspendable,
+    require,
+)
 from tests.integration.libvirt.stand import DirectoryImages, LibvirtStand, empty_image
 from tests.integration.libvirt.worker import Worker
 from tests.lab.libvirt.hosts import LibvirtLab
@@ -86,6 +94,30 @@ def test_a_rebuild_goes_on(stand: LibvirtStand, worker: Worker) -> None:
         kill_in_the_middle(worker, "rebuild", asked)
         power = require(stand.driver, Rebuildable).rebuild(asked)
         assert power == (RUNNING if asked.power_on else SHUT_DOWN)
+    stand.forget(spec)
+
+
+def test_a_resize_in_place_goes_on_or_is_undone(stand: LibvirtStand, worker: Worker) -> None:
+    spec = spawned(stand)
+    identity = (spec.uuid, spec.node_uuid)
+    resizing = require(stand.driver, ResizableInPlace)
+    for number in range(KILLS):
+        work, vcpus = f"{number + 2}-1", 2 + number
+        require(stand.driver, Movable).hand_over(*identity)
+        asked = msgspec.structs.replace(spec, flavor={**spec.flavor, "vcpus": vcpus, "swap": 1}, work=work)
+        kill_in_the_middle(worker, "resize_in_place", asked)
+        if number % 2 == 0:
+            assert resizing.resize_in_place(asked) == RUNNING
+            kill_in_the_middle(worker, "keep_resize", *identity)
+            resizing.keep_resize(*identity)
+            assert stand.driver.power(*identity) == RUNNING
+        else:
+            kill_in_the_middle(worker, "undo_resize", *identity)
+            resizing.undo_resize(*identity)
+            assert stand.driver.start(*identity) == RUNNING
+        assert not (stand.settings.instances_path / spec.uuid / "before").exists()
+        wanted = vcpus if number % 2 == 0 else vcpus - 1
+        assert require(stand.driver, Diagnosable).diagnostics(*identity)["num_cpus"] == wanted
     stand.forget(spec)
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
-from moorage.drivers.parts import Diagnosable, ResizeChecking, require
+from moorage.drivers.parts import Diagnosable, ResizableInPlace, ResizeChecking, require
 from tests.integration.libvirt.moving import MovingStand, Two, carried, directory, goes_on, log, runs, two
 from tests.lab.libvirt import tiny_guest
 from tests.lab.libvirt.hosts import LibvirtLab
@@ -68,6 +69,36 @@ def test_a_resize_can_be_reverted_and_confirmed(pair: LibvirtLab, tmp_path: Path
         assert other.driver.start(spec.uuid, there.node_uuid) == RUNNING
         other.driver.destroy(spec.uuid, there.node_uuid)
         assert one.leftovers() == other.leftovers() == []
+
+
+def test_a_resize_in_place_can_be_undone_and_kept(pair: LibvirtLab, tmp_path: Path) -> None:
+    """The disks are what they were, whatever the guest did to them meanwhile."""
+    with two(pair, tmp_path, shared=False) as both:
+        one = both.one
+        spec = one.spec()
+        identity = (spec.uuid, spec.node_uuid)
+        one.driver.spawn(spec)
+        runs(one, spec, 1)
+        resizing = require(one.driver, ResizableInPlace)
+        larger = {**spec.flavor, "ram": 192, "vcpus": 2, "disk": 2, "swap": 1, "ephemeral": 1}
+        for work in ("7-1", "8-1"):
+            one.moves.hand_over(*identity)
+            asked = msgspec.structs.replace(spec, flavor=larger, work=work)
+            assert resizing.resize_in_place(asked) == RUNNING
+            runs(one, spec, 2)
+            assert require(one.driver, Diagnosable).diagnostics(*identity)["num_cpus"] == 2
+            made = {path.name for path in directory(one, spec).iterdir()}
+            assert {"disk.swap", "disk.eph0", "before"} <= made
+            if work == "7-1":
+                resizing.undo_resize(*identity)
+                assert tiny_guest.written(directory(one, spec) / "disk")[0] == 1, "as it was before"
+                made = {path.name for path in directory(one, spec).iterdir()}
+                assert not {"disk.swap", "disk.eph0", "before"} & made
+        resizing.keep_resize(*identity)
+        assert not (directory(one, spec) / "before").exists()
+        assert one.driver.power(*identity) == RUNNING
+        one.driver.destroy(*identity)
+        assert one.leftovers() == []
 
 
 def move_live(both: Two, here: MovingStand, spec: ServerSpec, boots: int = 1) -> ServerSpec:

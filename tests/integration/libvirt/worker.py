@@ -75,7 +75,7 @@ def main(directory: Path) -> None:
 
 def _work(directory: Path, call: str, arguments: list[Any]) -> None:
     stand = LibvirtStand.again(directory, json.loads((directory / "worker.json").read_text()))
-    if call in ("spawn", "rebuild", "rescue"):
+    if call in ("spawn", "rebuild", "rescue", "resize_in_place"):
         arguments = [msgspec.convert(arguments[0], ServerSpec)]
     print(os.getpid(), flush=True)
     try:

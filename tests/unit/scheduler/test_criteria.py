@@ -24,6 +24,7 @@ OTHERS: dict[str, Any] = {
     "groups": (RequestGroup(resources={"VCPU": 99}),),
     "host": "host-1",
     "leaves": "host-2",
+    "may_stay_on": uuid(1),
     "cell": "east",
     "image": ImageNeeds(architecture="aarch64"),
     "server_group": ServerGroupState(uuid(7), ServerGroupPolicy.AFFINITY),

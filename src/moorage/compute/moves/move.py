@@ -46,6 +46,8 @@ class Move(msgspec.Struct, frozen=True):
     """The one host that it may go to."""
     reserved: dict[str, int] = {}
     """Quota that was taken in advance."""
+    may_stay: bool = False
+    """The node that it is on will do, too."""
 
     @classmethod
     def from_migration(
@@ -55,6 +57,7 @@ class Move(msgspec.Struct, frozen=True):
         zone: str | None = None,
         target: str | None = None,
         runs: bool | None = None,
+        may_stay: bool = False,
     ) -> Move:
         """`zone` is the source's; unless it is said, a server `runs` if it did."""
         return cls(
@@ -67,6 +70,7 @@ class Move(msgspec.Struct, frozen=True):
             runs=migration.old_state == VmState.ACTIVE if runs is None else runs,
             target=target,
             reserved=migration.reserved,
+            may_stay=may_stay,
         )
 
     def as_data(self) -> dict[str, Any]:

@@ -57,8 +57,15 @@ class MoveQuotas:
     user: Limits
 
 
-def resize(ask: ActionContext, flavor: Flavor, bounds: MoveQuotas, disk_config: str | None = None) -> None:
-    """To another flavor, on another host."""
+def resize(
+    ask: ActionContext,
+    flavor: Flavor,
+    bounds: MoveQuotas,
+    disk_config: str | None = None,
+    *,
+    may_stay: bool = False,
+) -> None:
+    """To another flavor, on another host; `may_stay` if its own will do, too."""
     server = ask.server
     require_state(server, "resize", _MOVABLE)
     _require_host_up(ask)
@@ -82,7 +89,7 @@ def resize(ask: ActionContext, flavor: Flavor, bounds: MoveQuotas, disk_config: 
         new_flavor_id=flavor.id,
         reserved=reserved,
     )
-    move = Move.from_migration(begun, zone=server.availability_zone)
+    move = Move.from_migration(begun, zone=server.availability_zone, may_stay=may_stay)
     _start(ask, "resize", "cold_move", TaskState.RESIZE_PREP, move)
 
 

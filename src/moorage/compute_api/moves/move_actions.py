@@ -48,7 +48,9 @@ def resize(asked: ActionRequest) -> None:
         raise ComputeError(str(error)) from error
     image = asked.server.request.get("image") or {}
     require_topology(flavor.as_booted(), image.get("properties") or {}, asked.service.scheduler.pci_aliases)
-    moves.resize(ask_of(asked), flavor, _bounds(asked), asked.argument.get("OS-DCF:diskConfig"))
+    disk_config = asked.argument.get("OS-DCF:diskConfig")
+    may_stay = asked.service.settings.allow_resize_to_same_host
+    moves.resize(ask_of(asked), flavor, _bounds(asked), disk_config, may_stay=may_stay)
 
 
 def confirm_resize(asked: ActionRequest) -> Reply:

@@ -99,6 +99,7 @@ class Placer:
                 move.source.node_uuid,
                 None if source is None else source.cell,
                 move.migration_uuid,
+                move.may_stay,
             )
             search = HostSearch.of_move(
                 Subject.of(work.server), leaving, move.flavor, move.target, _tried(work)

@@ -180,6 +180,26 @@ class FakeDriver:
         self._set_power("hand_over", server_uuid, SHUT_DOWN)
         return {"disk": self._present(server_uuid).disk}
 
+    def resize_in_place(self, spec: ServerSpec) -> int:
+        power = RUNNING if spec.power_on else SHUT_DOWN
+        with self._changing("take_over", spec.uuid) as server:
+            if server.resize == spec.work and server.before is not None:
+                return server.power
+            made = _server(spec, server.node_uuid, power, server.disk)
+            before = msgspec.structs.replace(server, before=None, resize="")
+            self._servers.put(msgspec.structs.replace(made, resize=spec.work, before=before))
+        return power
+
+    def keep_resize(self, server_uuid: str, node_uuid: str) -> None:
+        with self._changing("keep_resize", server_uuid) as server:
+            self._servers.put(msgspec.structs.replace(server, before=None, resize=""))
+
+    def undo_resize(self, server_uuid: str, node_uuid: str) -> None:
+        self._calls.interrupt(server_uuid, Interruption.DESTROYED)
+        with self._changing("undo_resize", server_uuid) as server:
+            if server.before is not None:
+                self._servers.put(msgspec.structs.replace(server.before, power=SHUT_DOWN))
+
     def expect(self, spec: ServerSpec) -> Parcel:
         self._require_node(spec)
         with self._calls.begin(spec.uuid, "expect") as call:
@@ -332,6 +352,7 @@ def _server(spec: ServerSpec, node_uuid: str, power: int, disk: str) -> FakeServ
         disk,
         _image(spec),
         interfaces=frozenset(str(port["id"]) for port in spec.network),
+        flavor=str(spec.flavor.get("id", "")),
     )
 
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 STEPS = (
     *("spawn", "destroy", "start", "stop", "reboot", "rebuild"),
-    *("hand_over", "take_over", "expect", "live_migrate"),
+    *("hand_over", "take_over", "expect", "live_migrate", "keep_resize", "undo_resize"),
     *("attach_interface", "detach_interface"),
     *("pause", "unpause", "suspend", "resume", "rescue", "unrescue", "snapshot"),
     *("trigger_crash_dump", "change_password"),

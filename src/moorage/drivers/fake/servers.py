@@ -28,6 +28,11 @@ class FakeServer(msgspec.Struct, frozen=True):
     password_hash: str = ""
     sent_with: int | None = None
     """The power state with which it went to another host live; it is shut down here since then."""
+    flavor: str = ""
+    resize: str = ""
+    """The work that gave it another flavor here."""
+    before: FakeServer | None = None
+    """What it was before that, until it is certain that it stays what it is."""
 
 
 class FakeServers:

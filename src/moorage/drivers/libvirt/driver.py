@@ -28,6 +28,7 @@ from moorage.drivers.libvirt.moves import evacuation
 from moorage.drivers.libvirt.moves import parcel as parcels
 from moorage.drivers.libvirt.moves.cold import ColdMoves
 from moorage.drivers.libvirt.moves.expecting import Expecting
+from moorage.drivers.libvirt.moves.in_place import ResizesInPlace
 from moorage.drivers.libvirt.moves.live import LiveMoves
 from moorage.drivers.libvirt.moves.parcel import HandedOver
 from moorage.drivers.libvirt.storage.disks import Disks
@@ -55,6 +56,7 @@ class LibvirtDriver:
         self._power = PowerButton(backend, self.starting)
         self._rescue = Rescuing(backend, self.starting, self._power, disks)
         self._cold = ColdMoves(backend, self.starting, self._power, self._spawning)
+        self._in_place = ResizesInPlace(backend, self.starting, self._power)
         self._expecting = Expecting(backend, self.starting, self._spawning, disks)
         self._live = LiveMoves(backend)
         self._snapshots = Snapshots(backend)
@@ -120,6 +122,16 @@ class LibvirtDriver:
         if parcel.get(ARRIVED):
             return self._expecting.arrive(spec)
         return self._cold.take_over(spec, parcels.unpack(parcel, HandedOver))
+
+    def resize_in_place(self, spec: ServerSpec) -> int:
+        return self._in_place.resize(spec)
+
+    def keep_resize(self, server_uuid: str, node_uuid: str) -> None:
+        self._in_place.keep(server_uuid)
+
+    def undo_resize(self, server_uuid: str, node_uuid: str) -> None:
+        self.backend.calls.interrupt(server_uuid, Interruption.DESTROYED)
+        self._in_place.undo(server_uuid)
 
     def expect(self, spec: ServerSpec) -> Parcel:
         return self._expecting.expect(spec)

@@ -27,6 +27,7 @@ from moorage.drivers.parts import (
     Pluggable,
     Rebuildable,
     Rescuable,
+    ResizableInPlace,
     Suspendable,
 )
 from moorage.drivers.shared_nodes import SharedNodes
@@ -192,6 +193,39 @@ class DriverContract(GuestContract):
         assert stand.driver.start(spec.uuid, spec.node_uuid) == RUNNING
         stand.forget(spec)
 
+    # ------------------------------------------------------------ resize in place
+
+    def test_a_server_gets_another_flavor_where_it_is_and_its_old_one_back(self, stand: DriverStand) -> None:
+        resizable, movable = part_of(stand.driver, ResizableInPlace), part_of(stand.driver, Movable)
+        spec = stand.spec()
+        identity = (spec.uuid, spec.node_uuid)
+        stand.driver.spawn(spec)
+        resizable.undo_resize(*identity)
+        resizable.keep_resize(*identity)
+        assert stand.driver.power(*identity) == RUNNING, "there was nothing to undo, nor to keep"
+        for work, ends in (("7-1", resizable.undo_resize), ("8-1", resizable.keep_resize)):
+            movable.hand_over(*identity)
+            for _ in range(2):
+                assert resizable.resize_in_place(_larger(spec, work)) == RUNNING
+            stand.restart()
+            resizable, movable = part_of(stand.driver, ResizableInPlace), part_of(stand.driver, Movable)
+            ends = getattr(resizable, ends.__name__)
+            for _ in range(2):
+                ends(*identity)
+            is_undone = work == "7-1"
+            assert stand.driver.power(*identity) == (SHUT_DOWN if is_undone else RUNNING)
+            assert stand.driver.start(*identity) == RUNNING
+        stand.forget(spec)
+
+    def test_a_resize_in_place_that_shall_not_run_does_not(self, stand: DriverStand) -> None:
+        resizable, movable = part_of(stand.driver, ResizableInPlace), part_of(stand.driver, Movable)
+        spec = stand.spec()
+        stand.driver.spawn(spec)
+        movable.hand_over(spec.uuid, spec.node_uuid)
+        larger = msgspec.structs.replace(_larger(spec, "9-1"), power_on=False)
+        assert resizable.resize_in_place(larger) == SHUT_DOWN
+        stand.forget(spec)
+
     # ------------------------------------------------------------ migrate live
 
     def test_a_server_moves_while_it_runs(self, stand: DriverStand) -> None:
@@ -296,3 +330,9 @@ def _spawning(stand: DriverStand) -> tuple[ServerSpec, _Spawning]:
         assert time.monotonic() < deadline, "the call does not begin"
         time.sleep(0.02)
     return spec, spawning
+
+
+def _larger(spec: ServerSpec, work: str) -> ServerSpec:
+    """As it shall be after a resize."""
+    flavor = {**spec.flavor, "id": "larger", "ram": int(spec.flavor.get("ram") or 64) * 2, "ephemeral": 1}
+    return msgspec.structs.replace(spec, flavor=flavor, work=work)

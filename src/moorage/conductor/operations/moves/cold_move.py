@@ -2,7 +2,8 @@
 
     … agree → hand_over (the source shuts it down) → bind → take_over (the destination starts it) → resized
 
-A resize is the same with another flavor.
+A resize is the same with another flavor. Where operators allow it, its destination may be the node that the
+server is on.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from moorage.compute.servers import server_spec
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.moves.moving import Moving, destination, source
+from moorage.conductor.operations.moves.moving import Moving, destination, source, stays
 from moorage.conductor.placing.placed import MoveState
 from moorage.core.clock import utcnow
 from moorage.ledger import queue
@@ -128,7 +129,7 @@ def arrival(work: Work[MoveState]) -> dict[str, Any]:
         flavor=move.flavor,
         power_on=move.runs,
     )
-    return {"spec": spec, "parcel": work.state.parcel}
+    return {"spec": spec, "parcel": work.state.parcel, **({"in_place": True} if stays(work) else {})}
 
 
 def _settle_quota(project_id: str, move: Move, connection: Connection) -> None:

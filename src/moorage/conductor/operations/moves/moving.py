@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from sqlalchemy.engine import Connection
 
+from moorage.bus.contract import UNDO_RESIZE
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.moves.move import Move, MoveEnd
@@ -195,8 +196,12 @@ class Moving(OperationKind, Generic[M]):
                     self.failed(work, step, "the host did not answer", end(work), elsewhere=elsewhere)
 
     def abandon(self, end: Callable[[Work[M]], MoveEnd], then: str, work: Work[M]) -> None:
-        """A host that is down cleans up when it comes back, or now, if it hears of it after all."""
-        self._tools.agents.discard(work, end(work).host)
+        """A host that is down cleans up when it comes back, or now, if it hears of it after all.
+
+        One that the server stays on keeps what it has of it.
+        """
+        if not stays(work):
+            self._tools.agents.discard(work, end(work).host)
         work.advance(then)
 
     def _alive(self, end: Callable[[Work[M]], MoveEnd]) -> Callable[[Work[M]], bool]:
@@ -214,8 +219,15 @@ class Moving(OperationKind, Generic[M]):
         work.advance_to_task("clean")
 
     def clean(self, batch: Sequence[Work[M]]) -> None:
+        """Nothing is left there; a server that stays on its node becomes what it was."""
         forsake = partial(self.abandon, destination, "retreat")
-        self.ask(batch, "destroy", then="cleaned", end=destination, down=forsake)
+        away, staying = _parted(batch)
+        self.ask(away, "destroy", then="cleaned", end=destination, down=forsake)
+        self.ask(staying, UNDO_RESIZE, then="cleaned", end=destination, down=self.await_host)
+
+    def await_host(self, work: Work[M]) -> None:
+        """Only the host can make the server what it was: until it is back, nobody knows what it is."""
+        work.wait("clean", _CLEAN_AGAIN_SECONDS)
 
     def cleaned(self, batch: Sequence[Work[M]]) -> None:
         alive = self._alive(destination)
@@ -224,17 +236,27 @@ class Moving(OperationKind, Generic[M]):
                 case Done():
                     work.advance("retreat")
                 case Failed() if work.operation.tries < _MOST_CLEANINGS:
-                    work.try_again("clean", _CLEAN_AGAIN_SECONDS)
+                    self._ask_once_more(work, "clean")
                 case Failed(error):
                     self.not_cleaned(work, error)
                 case Silent() if alive(work):
                     self.not_cleaned(work, "the host did not answer")
+                case Silent() if stays(work):
+                    self.await_host(work)
                 case Silent():
                     self.abandon(destination, "retreat", work)
 
+    def _ask_once_more(self, work: Work[M], step: str) -> None:
+        """A host destroys again what it failed to; anything else needs another attempt."""
+        work.operation.attempt += int(stays(work))
+        work.try_again(step, _CLEAN_AGAIN_SECONDS)
+
     def not_cleaned(self, work: Work[M], error: str) -> None:
         """It did not run there, and what is left of it is a stray from now on."""
-        self.abandon(destination, "retreat", work)
+        if stays(work):
+            self.give_up(work, f"its host could not make it what it was: {error}")
+        else:
+            self.abandon(destination, "retreat", work)
 
     def retreat(self, batch: Sequence[Work[M]]) -> None:
         """Everything is the source's again."""
@@ -304,7 +326,9 @@ class Moving(OperationKind, Generic[M]):
 
     def leave(self, batch: Sequence[Work[M]]) -> None:
         forsake = partial(self.abandon, source, "release")
-        self.ask(batch, "destroy", then="left", end=source, down=forsake)
+        away, staying = _parted(batch)
+        self.ask(away, "destroy", then="left", end=source, down=forsake)
+        self.ask(staying, "keep_resize", then="left", end=source, down=forsake)
 
     def left(self, batch: Sequence[Work[M]]) -> None:
         for work, answer in self._tools.agents.answers(batch, "leave", patient=self._alive(source)):
@@ -312,7 +336,7 @@ class Moving(OperationKind, Generic[M]):
                 case Done():
                     work.advance("release")
                 case Failed() if work.operation.tries < _MOST_CLEANINGS:
-                    work.try_again("leave", _CLEAN_AGAIN_SECONDS)
+                    self._ask_once_more(work, "leave")
                 case Failed(error):
                     self.not_left(work, error)
                 case Silent():
@@ -353,6 +377,17 @@ def source(work: Work[MoveState]) -> MoveEnd:
 def destination(work: Work[MoveState]) -> MoveEnd:
     """Where the operation has found a place."""
     return work.state.place.end
+
+
+def stays(work: Work[MoveState]) -> bool:
+    """Whether it gets another flavor on the node that it is on; once a place was found for it."""
+    here, place = work.server.node_uuid, work.state.placed
+    return here == work.state.move.source.node_uuid and (place is None or place.node_uuid == here)
+
+
+def _parted(batch: Sequence[Work[M]]) -> tuple[list[Work[M]], list[Work[M]]]:
+    """Those that go to another node, and those that stay on theirs."""
+    return [work for work in batch if not stays(work)], [work for work in batch if stays(work)]
 
 
 def stay_in_group(server_id: int, node_uuid: str, connection: Connection) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from moorage.compute.moves.migrations import MigrationStatus
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.moves.moving import Moving, return_quota, stay_in_group
+from moorage.conductor.operations.moves.moving import Moving, destination, return_quota, stay_in_group, stays
 from moorage.conductor.placing.placed import MoveState
 from moorage.ledger import queue
 
@@ -41,11 +41,22 @@ class Unwind(Moving[MoveState]):
             else:
                 work.advance("clean" if work.state.placed else "retreat")
 
+    def clean(self, batch: Sequence[Work[MoveState]]) -> None:
+        """One that has its new flavor, on the node where it was, keeps it."""
+        done = [work for work in batch if _is_resized(work)]
+        forsake = partial(self.abandon, destination, "retreat")
+        self.ask(done, "keep_resize", then="cleaned", end=destination, down=forsake)
+        super().clean([work for work in batch if work not in done])
+
+    def await_host(self, work: Work[MoveState]) -> None:
+        """Whoever resets a server does not wait for its host: it may have to be evacuated from there."""
+        self.abandon(destination, "retreat", work)
+
     def retreat(self, batch: Sequence[Work[MoveState]]) -> None:
         states = self._tools.hosts.states({work.server.on_node for work in batch})
         for work in filter(Work.holds, batch):
             move = work.state.move
-            if work.server.host == move.source.host:
+            if work.server.host == move.source.host and not _is_resized(work):
                 if not self._tools.both_ends.give_back(work, move.migration_uuid):
                     continue
             else:
@@ -57,7 +68,7 @@ class Unwind(Moving[MoveState]):
             work.advance_to_task("restore")
 
     def stopped_at_source(self, work: Work[MoveState]) -> bool:
-        return work.server.host == work.state.move.source.host
+        return work.server.host == work.state.move.source.host and not _is_resized(work)
 
     def over(self, work: Work[MoveState]) -> None:
         move = work.state.move
@@ -65,3 +76,9 @@ class Unwind(Moving[MoveState]):
         work.writes.append(partial(return_quota, work.server.project_id, move))
         work.changes |= {"task_state": None}
         work.finish()
+
+
+def _is_resized(work: Work[MoveState]) -> bool:
+    """Whether it has its new flavor, on the node where it was before."""
+    move = work.state.move
+    return stays(work) and work.server.flavor["id"] == move.flavor["id"] != move.old_flavor["id"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import subprocess
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from moorage.drivers.libvirt.actions.spawning import Spawning
 from moorage.drivers.libvirt.actions.starting import Starting
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import guest_options
-from moorage.drivers.libvirt.moves import copying, parcel, peer
+from moorage.drivers.libvirt.moves import copying, in_place, keeping, parcel, peer
 from moorage.drivers.libvirt.moves.parcel import CopiedFile, HandedOver
 from moorage.drivers.libvirt.storage import disks, qemu_img
 from moorage.drivers.libvirt.storage.qemu_img import Check
@@ -54,7 +53,7 @@ class ColdMoves:
                 raise DriverError("a server that is being rescued can't move")
             self._power.shut_down(server_uuid, call, self._power.patience(server_uuid))
             with backend.step(server_uuid, call):
-                record = directory.require()
+                record = in_place.forget(directory)  # of a resize before, which was final
                 token = record.token or f"token.{secrets.token_hex(16)}"
                 record = directory.write(msgspec.structs.replace(record, token=token, origin=""))
                 (directory.path / token).touch()
@@ -110,7 +109,7 @@ class ColdMoves:
         is_shared = bool(directory.require().origin)
         if directory.require().built is None:
             if is_shared:
-                _keep(directory, check)
+                keeping.keep(directory, check)
             else:
                 self._fetch(directory, spec, handed, check)
             with backend.step(spec.uuid, call):
@@ -175,11 +174,7 @@ class ColdMoves:
 
 def _made(directory: ServerDirectory) -> list[Path]:
     """What guests write to, and the config drive."""
-    return [*_writable(directory), directory.config_drive]
-
-
-def _writable(directory: ServerDirectory) -> list[Path]:
-    return [directory.disk, directory.ephemeral, directory.swap]
+    return [*keeping.writable(directory), directory.config_drive]
 
 
 def _from_images(directory: ServerDirectory) -> list[Path]:
@@ -204,20 +199,3 @@ def _copy(
     finally:
         with contextlib.suppress(OSError):
             made.unlink()
-
-
-def _keep(directory: ServerDirectory, check: Check) -> None:
-    """Copies of what the guest is about to change; where the file system can, they share its blocks."""
-    directory.before.mkdir(exist_ok=True)
-    for path in _writable(directory):
-        kept = directory.before / path.name
-        if not path.exists() or kept.exists():
-            continue
-        check()
-        made = directory.temporary(path.name)
-        words = ["cp", "--reflink=auto", "--sparse=always", str(path), str(made)]
-        ended = subprocess.run(words, check=False, capture_output=True, text=True)
-        if ended.returncode:
-            made.unlink(missing_ok=True)
-            raise DriverError(f"the disk could not be kept: {ended.stderr[-300:]}", retry_elsewhere=True)
-        os.replace(made, kept)

@@ -54,6 +54,8 @@ class ServerRecord(msgspec.Struct, frozen=True):
     is_expected: bool = False
     """It comes live, and has not come yet."""
     departure: Departure | None = None
+    earlier: ServerRecord | None = None
+    """What it was before it got another flavor here, until it is certain that it keeps that."""
 
     def vif(self, port_id: str) -> Vif | None:
         return next((vif for vif in self.vifs if vif.port_id == port_id), None)
@@ -112,7 +114,7 @@ class ServerDirectory:
 
     @property
     def before(self) -> Path:
-        """The disks as they were before a move to a host that shares this directory."""
+        """The disks as they were before a move to a host that shares this directory, or a resize here."""
         return self.path / "before"
 
     @property
