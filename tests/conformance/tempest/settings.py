@@ -44,6 +44,7 @@ def settings(cloud: Cloud, directory: Path) -> Settings:
             "admin_project_name": admin.project,
         },
         "service_available": {"cinder": "false", "swift": "false", "horizon": "false"},
+        "enforce_scope": {"nova": "true"},
         "validation": {"run_validation": "false"},
         "compute": {
             "image_ref": cloud.images[0],
@@ -58,6 +59,7 @@ def settings(cloud: Cloud, directory: Path) -> Settings:
         "compute-feature-enabled": {
             **dict.fromkeys(_THERE, "true"),
             **dict.fromkeys(_MISSING, "false"),
+            "nova_policy_roles": "admin,manager,member,reader,service",
         },
         "placement": {"min_microversion": "1.0", "max_microversion": "latest"},
         "image": {"build_timeout": _PATIENCE},

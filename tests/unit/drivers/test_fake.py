@@ -110,6 +110,10 @@ def test_the_only_node_has_the_name_of_its_host(tmp_path: Path) -> None:
     assert [node.name for node in FakeDriver("host-1", FakeSettings(), tmp_path).nodes()] == ["host-1"]
 
 
+def test_a_node_tells_since_when_it_runs(driver: FakeDriver) -> None:
+    assert all("load average" in node.facts["uptime"] for node in driver.nodes())
+
+
 def test_servers_outlive_the_agent(driver: FakeDriver, tmp_path: Path) -> None:
     assert driver.spawn(spec(driver)) == RUNNING
     assert driver.stop("server-1", "") == SHUT_DOWN

@@ -33,6 +33,7 @@ from moorage.drivers.fake.faults import FaultKind, InjectedFault
 from moorage.drivers.fake.serial_line import SerialLines
 from moorage.drivers.fake.servers import FakeServer, FakeServers
 from moorage.drivers.image_store import ImageStore
+from moorage.drivers.machine_uptime import machine_uptime
 from moorage.drivers.parts import ConsoleAddress, ConsoleType
 
 _NAMESPACE = uuid.UUID("7c1c1c39-2f7b-4d65-8a24-8a0a5d0f5d11")
@@ -381,6 +382,7 @@ def _node(host: str, settings: FakeSettings, number: int) -> Node:
             "vcpus": settings.vcpus,
             "memory_mb": settings.ram_mb,
             "local_gb": settings.disk_gb,
+            "uptime": machine_uptime(),
         },
     )
 

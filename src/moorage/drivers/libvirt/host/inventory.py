@@ -6,14 +6,12 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import os_traits
 
-from moorage.core.clock import utcnow
 from moorage.core.config import ConfigError
 from moorage.drivers.contract import DriverError, Inventory, Node, ServerSpec
 from moorage.drivers.libvirt.host import (
@@ -38,6 +36,7 @@ from moorage.drivers.libvirt.host.pci_devices import OfferedDevice
 from moorage.drivers.libvirt.host.pinning import HostLayout
 from moorage.drivers.libvirt.host.settings import HostSettings
 from moorage.drivers.libvirt.host.topology import GuestTopology
+from moorage.drivers.machine_uptime import machine_uptime
 from moorage.topology.cpu_set import format_cpu_set
 from moorage.topology.errors import BadTopologyError
 from moorage.topology.parse import parse_topology
@@ -184,7 +183,7 @@ class HostInventory:
                 "supported_instances": [
                     [emulator.architecture, guests.virt_type, emulator.os_type] for emulator in usable
                 ],
-                "uptime": _uptime(),
+                "uptime": machine_uptime(),
             },
         )
 
@@ -245,11 +244,3 @@ def _inventory(total: int, reserved: int, ratio: float) -> Inventory:
 def _disk_gb(path: Path) -> int:
     found = os.statvfs(path)
     return found.f_frsize * found.f_blocks // 1024**3
-
-
-def _uptime() -> str:
-    """As the command of that name puts it."""
-    with open("/proc/uptime") as file:
-        seconds = float(file.read().split()[0])
-    loads = ", ".join(f"{load:.2f}" for load in os.getloadavg())
-    return f"{utcnow():%H:%M:%S} up {timedelta(seconds=int(seconds))}, load average: {loads}"
