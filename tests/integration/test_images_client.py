@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from openstack.exceptions import BadRequestException
 
 from moorage.images.catalogue import SEEDS
 from tests.integration.embedded import MOORAGE, Embedded, embedded
@@ -91,6 +92,33 @@ def test_our_own_commands_add_files_and_urls(cloud: Embedded, disk: Path) -> Non
     listed = {image["name"]: image for image in json.loads(moorage(cloud, "list", "--json").stdout)}
     assert set(listed) == {*SEEDS, "ours", "far", "fetched"}
     assert (listed["ours"]["a"], listed["ours"]["disk_format"]) == ("b", "qcow2")
+    assert (listed["ours"]["visibility"], listed["ours"]["owner"]) == ("public", "admin")
     assert {listed[name]["os_hash_value"] for name in ("ours", "far", "fetched")} == {SHA512}
     assert (listed["fetched"]["size"], listed["far"]["size"]) == (len(DATA), None)
     assert "no data" in moorage(cloud, "list").stdout
+
+
+def test_an_image_that_is_added_may_be_some_projects_alone(cloud: Embedded, disk: Path) -> None:
+    assert moorage(cloud, "add", "x", "--file", disk, "--private", "--shared").returncode == 1
+    assert moorage(cloud, "add", "theirs", "--file", disk, "--private", "--project", "red").returncode == 0
+    assert moorage(cloud, "add", "lent", "--file", disk, "--shared").returncode == 0
+    connection: Any = cloud.connect()
+    theirs, lent = (connection.image.find_image(name) for name in ("theirs", "lent"))
+    assert (theirs.visibility, theirs.owner_id, lent.visibility) == ("private", "red", "shared")
+    connection.image.add_member(lent, member_id="red")
+    connection.image.update_member("red", lent, status="accepted")
+    (member,) = connection.image.members(lent)
+    assert (member.member_id, member.status) == ("red", "accepted")
+    connection.image.remove_member("red", lent)
+    assert list(connection.image.members(lent)) == []
+    for image in (theirs, lent):
+        connection.image.delete_image(image)
+
+
+def test_an_import_is_refused_with_the_way_to_do_it(cloud: Embedded, disk: Path) -> None:
+    connection: Any = cloud.connect()
+    assert connection.image.get_import_info().import_methods["value"] == []
+    made = connection.image.create_image(name="later", disk_format="raw", container_format="bare")
+    with pytest.raises(BadRequestException, match="Send the data with PUT"):
+        connection.image.import_image(made, method="web-download", uri="http://127.0.0.1/x")
+    connection.image.delete_image(made)

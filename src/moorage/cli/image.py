@@ -44,23 +44,35 @@ def add(
     disk_format: Annotated[
         str | None, typer.Option(help="By default, what the data looks like.", show_default=False)
     ] = None,
+    private: Annotated[bool, typer.Option("--private", help="For its project, and nobody else.")] = False,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="For its project, and for others that become its members.")
+    ] = False,
+    project: Annotated[
+        str | None,
+        typer.Option(help="The id of the project that it is of; by default, yours.", show_default=False),
+    ] = None,
     cloud: Cloud = None,
     data: Data = Path("data"),
 ) -> None:
     """Put an image into a cloud: a file, or a URL for drivers whose machines fetch images themselves.
 
+    It is for everybody, unless --private or --shared says otherwise.
     A URL that is not copied needs a checksum, which is held against what the machine gets.
 
     Example: moorage image add debian --file debian-12-generic-amd64.qcow2 --property os_distro=debian
     """
     if (file is None) == (url is None):
         raise CommandError("give either --file or --url")
+    if private and shared:
+        raise CommandError("give either --private or --shared")
     wanted = Checksum.read(checksum) if checksum is not None else None
     record = {
         **_properties(properties or []),
         "name": name,
         "container_format": "bare",
-        "visibility": "public",
+        "visibility": "private" if private else "shared" if shared else "public",
+        **({} if project is None else {"owner": project}),
     }
     link = ImageLink(adapter(cloud, data, ServiceType.IMAGE))
     if url is not None and not copy:

@@ -15,8 +15,10 @@ from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.images import images
 from moorage.db.upsert import insert_if_absent
+from moorage.images import members
 from moorage.images import record as records
 from moorage.images.contract import Image, ImageNotFoundError, ImageRefusedError, NewImage
+from moorage.images.members import ImageMembers
 from moorage.images.record import ImageRecord
 
 _NAMESPACE = uuid.UUID("5a1d7c0e-6f4b-4c55-9d1e-0b6a3a1f6c11")
@@ -56,6 +58,7 @@ _MOST_FOUND = 1000
 class Catalogue:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.members = ImageMembers(database)
         self._found: dict[str, tuple[float, ImageRecord]] = {}
 
     def find(self, image_id: str, token: str | None = None, project_id: str | None = None) -> Image:
@@ -66,26 +69,25 @@ class Catalogue:
             if len(self._found) >= _MOST_FOUND:
                 self._found.clear()
             self._found[image_id] = (now, record)
-        if not record.is_seen_by(project_id):
+        if not record.is_seen_by(project_id) and not self.is_member(record, project_id or ""):
             raise ImageNotFoundError(f"Image {image_id} could not be found.")
         return record.as_image()
 
     def create(self, new: NewImage, token: str | None = None) -> str:
         """Late, it makes a record without data under an id that nobody else uses."""
         image_id = new.id or uuids.generate()
-        self.add(
-            {
-                "uuid": image_id,
-                "name": new.name,
-                "owner": new.project_id,
-                "visibility": new.visibility,
-                "disk_format": new.disk_format or None,
-                "container_format": new.container_format or None,
-                "min_disk": new.min_disk,
-                "min_ram": new.min_ram,
-                "properties": dict(new.properties),
-            }
-        )
+        row = {
+            "uuid": image_id,
+            "name": new.name,
+            "owner": new.project_id,
+            "visibility": new.visibility,
+            "disk_format": new.disk_format or None,
+            "container_format": new.container_format or None,
+            "min_disk": new.min_disk,
+            "min_ram": new.min_ram,
+            "properties": dict(new.properties),
+        }
+        self.add(row, member=new.member)
         return image_id
 
     def delete(self, image_id: str, token: str | None = None) -> None:
@@ -118,10 +120,23 @@ class Catalogue:
         with self._database.read() as connection:
             return [records.of_row(row) for row in connection.execute(query)]
 
-    def add(self, values: Mapping[str, Any]) -> bool:
-        """A record that waits for its data; whether it is new."""
+    def is_member(self, record: ImageRecord, project_id: str) -> bool:
+        """Whether it is shared with this project."""
+        return record.visibility == records.SHARED and (
+            self.members.status(record.uuid, project_id) is not None
+        )
+
+    def add(self, values: Mapping[str, Any], member: str = "") -> bool:
+        """A record that waits for its data, shared with a project if one is named; whether it is new."""
         row = {"protected": False, "status": records.QUEUED, "updated_at": utcnow(), **values}
-        return bool(self._database.transact(lambda connection: _insert(connection, [row])))
+
+        def write(connection: Connection) -> bool:
+            new = bool(_insert(connection, [row]))
+            if new and member:
+                members.insert(connection, row["uuid"], member)
+            return new
+
+        return self._database.transact(write)
 
     def change(self, image_id: str, change: Callable[[ImageRecord], Mapping[str, Any]]) -> ImageRecord:
         """What `change` makes of the record; it may be asked again, and may refuse by raising."""

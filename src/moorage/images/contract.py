@@ -38,6 +38,8 @@ class Image(msgspec.Struct, frozen=True):
     hash_algorithm: str = ""
     """As `hashlib` names it; empty if there is no checksum."""
     hash_value: str = ""
+    owner: str = ""
+    """The project that it is of."""
 
 
 class NewImage(msgspec.Struct, frozen=True):
@@ -49,6 +51,8 @@ class NewImage(msgspec.Struct, frozen=True):
     id: str = ""
     """Chosen by whoever may have to ask twice; empty lets the Image service choose."""
     visibility: str = "private"
+    member: str = ""
+    """A project that it is shared with."""
     disk_format: str = ""
     container_format: str = ""
     min_disk: int = 0

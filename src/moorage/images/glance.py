@@ -44,10 +44,20 @@ class GlanceImages:
         deletes that id, and Glance gives none out a second time."""
         answer = self._link.request("POST", "/images", token, json=_body(new, as_owner=token is not None))
         if answer.status_code == 409 and new.id:
-            return new.id
-        _require(answer, 201, f"make image {new.name}")
-        made: str = answer.json()["id"]
+            made = new.id
+        else:
+            _require(answer, 201, f"make image {new.name}")
+            made = answer.json()["id"]
+        if new.member:
+            self._share(made, new.member, token)
         return made
+
+    def _share(self, image_id: str, project_id: str, token: str | None) -> None:
+        """Late, it shares what was to be shared; one that is a member already is fine."""
+        wish = {"member": project_id}
+        answer = self._link.request("POST", f"/images/{image_id}/members", token, json=wish)
+        if answer.status_code != 409:
+            _require(answer, 200, f"share image {image_id}")
 
     def delete(self, image_id: str, token: str | None = None) -> None:
         """Late, it finds nothing: ids are never used again."""
@@ -104,4 +114,5 @@ def image_of(told: dict[str, Any]) -> Image:
         created_at=told.get("created_at") or "",
         hash_algorithm=told.get("os_hash_algo") or "",
         hash_value=told.get("os_hash_value") or "",
+        owner=told.get("owner") or "",
     )

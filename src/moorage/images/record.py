@@ -65,6 +65,7 @@ class ImageRecord:
             location=self.location or "",
             hash_algorithm=self.os_hash_algo or "",
             hash_value=self.os_hash_value or "",
+            owner=self.owner or "",
         )
 
 

@@ -19,6 +19,7 @@ _SWEEP_SECONDS = 600.0
 class ImageService:
     def __init__(self, database: Database, files: ImageFiles, max_size: int) -> None:
         self.catalogue = Catalogue(database)
+        self.members = self.catalogue.members
         self.files = files
         self.uploads = Uploads(database, files, max_size)
         self._sweeps = Periodic("image files", _SWEEP_SECONDS, self._sweep)

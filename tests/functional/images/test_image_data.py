@@ -93,7 +93,7 @@ def files(cloud: Cloud) -> list[str]:
 def test_an_image_gets_its_data_once_and_gives_it_back(cloud: Cloud, owner: User) -> None:
     image_id = made(owner, name="mine", hw_disk_bus="scsi", min_disk=1)
     record = owner.get(f"/v2/images/{image_id}").json
-    assert (record["status"], record["size"], record["visibility"]) == ("queued", None, "private")
+    assert (record["status"], record["size"], record["visibility"]) == ("queued", None, "shared")
     assert fetch(owner, f"/v2/images/{image_id}/file").status_code == 204
     assert send(owner, "PUT", f"/v2/images/{image_id}/file", DATA, BYTES).status_code == 204
     record = owner.get(f"/v2/images/{image_id}").json

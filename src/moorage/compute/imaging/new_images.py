@@ -25,7 +25,10 @@ SNAPSHOT, BACKUP = "snapshot", "backup"
 def of(
     server: Server, origin: Origin, image_id: str, name: str, image_type: str, given: Mapping[str, str]
 ) -> NewImage:
-    """Of what is on a server's disk: it inherits what is known of the image that the server was made from."""
+    """Of what is on a server's disk: it inherits what is known of the image that the server was made from.
+
+    It is its maker's, as with the reference; an administrator's is shared with the server's project.
+    """
     source = server.request.get("image") or {}
     inherited = {
         name: value
@@ -35,9 +38,10 @@ def of(
     foreign = origin.project_id != server.project_id
     return NewImage(
         name=name,
-        project_id=server.project_id,
+        project_id=origin.project_id,
         id=image_id,
         visibility="shared" if foreign else "private",
+        member=server.project_id if foreign else "",
         min_disk=max(int(source.get("min_disk") or 0), int(server.flavor["disk"])),
         min_ram=int(source.get("min_ram") or 0),
         properties={
@@ -46,7 +50,6 @@ def of(
             "instance_uuid": server.uuid,
             "user_id": origin.user_id,
             "image_type": image_type,
-            **({"instance_owner": server.project_id} if foreign else {}),
             **given,
         },
     )

@@ -36,3 +36,16 @@ images = sa.Table(
 )
 """The built-in catalogue. `file` is the name of its data in the directory of images; `upload` is the one that
 may end with this row's data, and `upload_seen_at` when it was last seen at work."""
+
+image_members = sa.Table(
+    "image_members",
+    METADATA,
+    sa.Column(
+        "image_uuid", sa.String(36), sa.ForeignKey("images.uuid", ondelete="CASCADE"), primary_key=True
+    ),
+    sa.Column("project_id", sa.String(255), primary_key=True, index=True),
+    sa.Column("status", sa.String(16), nullable=False, default="pending"),
+    sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
+)
+"""Projects that a shared image is shared with, and whether they want to see it in their lists."""

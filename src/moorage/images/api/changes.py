@@ -13,7 +13,7 @@ from moorage.images.api import access, schemas
 from moorage.images.api.patch import Location, PatchedImage
 from moorage.images.api.view import shown
 from moorage.images.link import PATCH_TYPE
-from moorage.images.record import ACTIVE, PRIVATE, QUEUED, ImageRecord
+from moorage.images.record import ACTIVE, QUEUED, SHARED, ImageRecord
 from moorage.images.service import ImageService
 
 _OF_COLUMNS = {"os_hidden": "hidden"}
@@ -28,7 +28,7 @@ def create(service: ImageService, call: Call) -> Reply:
     owner = given.get("owner") or call.caller.project_id
     if owner != call.caller.project_id:
         call.authorize(access.SET_OWNER.name, access.own(call))
-    visibility = given.get("visibility", PRIVATE)
+    visibility = given.get("visibility", SHARED)
     _may_offer(call, visibility, owner)
     image_id = given.get("id") or uuids.generate()
     row = {
@@ -69,6 +69,14 @@ def delete(service: ImageService, call: Call) -> Reply:
     if record.file is not None:  # should we end before this, it is swept
         service.files.remove(record.file)
     return no_content()
+
+
+def refuse_import(service: ImageService, call: Call) -> Reply:
+    """Import the data of an image, of which there is no way: it is sent."""
+    record = access.found(service, call)
+    raise HttpError(
+        400, f"There are no import methods. Send the data with PUT /v2/images/{record.uuid}/file instead."
+    )
 
 
 def add_tag(service: ImageService, call: Call) -> Reply:

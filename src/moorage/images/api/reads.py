@@ -12,7 +12,8 @@ from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
 from moorage.images.api.access import SEE, found, target
 from moorage.images.api.view import shown
-from moorage.images.record import COMMUNITY, ImageRecord
+from moorage.images.members import ACCEPTED, STATUSES
+from moorage.images.record import COMMUNITY, SHARED, ImageRecord
 from moorage.images.service import ImageService
 
 _SUPPORTED = ("v2.2", "v2.1", "v2.0")
@@ -111,12 +112,24 @@ def _order(query: Query) -> list[tuple[str, bool]]:
 def _listed(service: ImageService, call: Call) -> Iterator[ImageRecord]:
     """What the caller sees in lists: images that others offer to everybody are there only if asked for."""
     asked = call.query.get("visibility")
+    project_id = call.caller.project_id or ""
+    shared = _shared_with(service, project_id, call.query.get("member_status") or ACCEPTED)
     for record in service.catalogue.records():
         if asked not in (None, "all") and record.visibility != asked:
             continue
-        others = record.visibility == COMMUNITY and record.owner != call.caller.project_id
-        if (not others or asked in (COMMUNITY, "all")) and call.allows(SEE, target(record)):
+        others = record.visibility == COMMUNITY and record.owner != project_id
+        member_id = project_id if record.visibility == SHARED and record.uuid in shared else ""
+        if (not others or asked in (COMMUNITY, "all")) and call.allows(SEE, target(record, member_id)):
             yield record
+
+
+def _shared_with(service: ImageService, project_id: str, status: str) -> set[str]:
+    """The images that others share with a project, if it has said this to them."""
+    if status not in (*STATUSES, "all"):
+        choices = ", ".join((*STATUSES, "all"))
+        raise HttpError(400, f"Invalid status value: {status}. Use one of: {choices}.")
+    found = service.members.statuses(project_id)
+    return {image_id for image_id, said in found.items() if status in (said, "all")}
 
 
 def _matches(image: dict[str, Any], query: Query) -> bool:
@@ -143,10 +156,10 @@ def show(service: ImageService, call: Call) -> Reply:
     return Reply(body=shown(found(service, call)))
 
 
-def members(service: ImageService, call: Call) -> Reply:
-    """List with whom an image is shared: with nobody in particular."""
-    found(service, call)
-    return Reply(body={"members": [], "schema": "/v2/schemas/members"})
+def import_methods(_service: ImageService, _call: Call) -> Reply:
+    """List the ways to import data: there are none, it is sent."""
+    told = {"description": "Import methods available.", "type": "array", "value": []}
+    return Reply(body={"import-methods": told})
 
 
 def schema(document: dict[str, Any]) -> Callable[[ImageService, Call], Reply]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from moorage.http.route import Endpoint, Route
 from moorage.http.version import VersionRange
-from moorage.images.api import changes, data, reads, schemas
-from moorage.images.api.access import ANYBODY, OWNER, SEE, SEEN
+from moorage.images.api import changes, data, members, reads, schemas
+from moorage.images.api.access import ADD_MEMBER, ANYBODY, MEMBER, OWNER, SEE, SEEN, SHARING
 from moorage.images.service import ImageService
 
 VERSIONS = VersionRange("image", (2, 0), (2, 0))
@@ -48,7 +48,26 @@ ROUTES: tuple[R, ...] = (
             "PUT": E(data.upload, "upload_image", OWNER, target=None),
         },
     ),
-    R("/v2/images/{image_id}/members", {"GET": E(reads.members, "get_members", SEEN, target=None)}),
+    R(
+        "/v2/images/{image_id}/members",
+        {
+            "GET": E(members.index, "get_members", SHARING, target=None),
+            "POST": E(members.add, ADD_MEMBER, OWNER, target=None, body=schemas.NEW_MEMBER),
+        },
+    ),
+    R(
+        "/v2/images/{image_id}/members/{project_id}",
+        {
+            "GET": E(members.show, "get_member", SHARING, target=None),
+            "PUT": E(members.answer, "modify_member", MEMBER, target=None, body=schemas.MEMBER_ANSWER),
+            "DELETE": E(members.remove, "delete_member", OWNER, target=None),
+        },
+    ),
+    R("/v2/images/{image_id}/import", {"POST": E(changes.refuse_import, "modify_image", OWNER, target=None)}),
+    R("/v2/images/{image_id}/stage", {"PUT": E(changes.refuse_import, "modify_image", OWNER, target=None)}),
+    R("/v2/info/import", {"GET": E(reads.import_methods)}),
     R("/v2/schemas/image", {"GET": E(reads.schema(schemas.IMAGE_DOCUMENT))}),
     R("/v2/schemas/images", {"GET": E(reads.schema(schemas.IMAGES_DOCUMENT))}),
+    R("/v2/schemas/member", {"GET": E(reads.schema(schemas.MEMBER_DOCUMENT))}),
+    R("/v2/schemas/members", {"GET": E(reads.schema(schemas.MEMBERS_DOCUMENT))}),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.http.schema import Schema
+from moorage.images.members import STATUSES
 
 DISK_FORMATS = ("ami", "ari", "aki", "vhd", "vhdx", "vmdk", "raw", "qcow2", "vdi", "iso", "ploop")
 CONTAINER_FORMATS = ("ami", "ari", "aki", "bare", "ovf", "ova", "docker", "compressed")
@@ -102,6 +103,34 @@ LOCATION = Schema(
         "additionalProperties": False,
     }
 )
+
+NEW_MEMBER = Schema(
+    {
+        "type": "object",
+        "properties": {"member": {"type": "string", "minLength": 1, "maxLength": 255}},
+        "required": ["member"],
+    }
+)
+MEMBER_ANSWER = Schema(
+    {
+        "type": "object",
+        "properties": {"status": {"enum": list(STATUSES)}},
+        "required": ["status"],
+    }
+)
+
+MEMBER_DOCUMENT: dict[str, Any] = {
+    "name": "member",
+    "properties": {
+        **dict.fromkeys(("member_id", "image_id", "created_at", "updated_at", "schema"), _TEXT),
+        "status": {"type": "string", "enum": list(STATUSES)},
+    },
+}
+MEMBERS_DOCUMENT: dict[str, Any] = {
+    "name": "members",
+    "properties": {"members": {"type": "array", "items": MEMBER_DOCUMENT}, "schema": _TEXT},
+    "links": [{"href": "{schema}", "rel": "describedby"}],
+}
 
 IMAGE_DOCUMENT: dict[str, Any] = {
     "name": "image",

@@ -12,6 +12,7 @@ from moorage.http.policy import Authorizer
 from moorage.images.api import policies
 from moorage.images.api.routes import ROUTES, VERSIONS
 from moorage.images.contract import ImageNotFoundError, ImageRefusedError
+from moorage.images.members import TooManyMembersError
 from moorage.images.service import ImageService
 
 _STYLE = GuidelineStyle(undefined_code="image.undefined_code", codes_since=(2, 0))
@@ -28,6 +29,7 @@ def build(conf: cfg.ConfigOpts, service: ImageService) -> Wsgi:
         longest_body=conf.compute.max_request_body_size,
         translations={
             ImageNotFoundError: lambda error: HttpError(404, str(error)),
+            TooManyMembersError: lambda error: HttpError(413, str(error)),
             ImageRefusedError: lambda error: HttpError(403, str(error)),
         },
     )

@@ -270,7 +270,7 @@ def test_files_to_inject_are_few_small_and_encoded(cloud: Cloud) -> None:
     file = {"path": "/etc/motd", "contents": "SGVsbG8="}
 
     def boot(*files: dict[str, str]) -> Any:
-        return cloud.alice.boot("2.56", personality=list(files))
+        return cloud.alice.boot("2.56", personality=list(files), networks="none")
 
     assert boot(file, file).status_code == 202
     assert sentence(boot(file, file, file), 403) == "Personality file limit exceeded"

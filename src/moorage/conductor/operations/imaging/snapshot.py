@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from moorage.compute.imaging import new_images
@@ -14,7 +15,7 @@ from moorage.compute.servers.states import TaskState
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.imaging.imaging import Imaging, ImagingState
-from moorage.images.contract import ImageRefusedError
+from moorage.images.contract import Image, ImageNotFoundError, ImageRefusedError
 
 LOG = logging.getLogger(__name__)
 
@@ -62,13 +63,21 @@ class Backup(Snapshot):
     def rotate(self, batch: Sequence[Work[BackupState]]) -> None:
         """Late, it deletes only what newer backups have made even older."""
         for work in batch:
-            mark = new_images.backup_mark(work.server.uuid, work.state.backup_type)
-            for image in self._tools.images.select(mark)[work.state.rotation :]:
+            for image in self._backups(work)[work.state.rotation :]:
                 try:
                     self._tools.images.delete(image.id)
                 except ImageRefusedError as error:
                     LOG.warning("backup %s of server %s stays: %s", image.id, work.server.uuid, error)
             super().kept(work)
+
+    def _backups(self, work: Work[BackupState]) -> list[Image]:
+        """Of the server's project, or of whoever made this one: others may say anything of their images."""
+        images = self._tools.images
+        owners = {work.server.project_id}
+        with suppress(ImageNotFoundError):
+            owners.add(images.find(work.state.image_id).owner)
+        found = images.select(new_images.backup_mark(work.server.uuid, work.state.backup_type))
+        return [image for image in found if image.owner in owners]
 
     def give_up(self, work: Work[Any], error: str) -> None:
         """A backup that is made stays, though older ones could not be removed."""
