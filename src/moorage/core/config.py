@@ -33,6 +33,15 @@ def read(
         for key, value in (overrides or {}).items():
             group, name = key.split(".", 1)
             conf.set_override(name, value, group=group)
+        _look_at_all(conf, options)
     except (cfg.Error, ValueError) as error:
         raise ConfigError(str(error)) from error
     return conf
+
+
+def _look_at_all(conf: cfg.ConfigOpts, options: Sequence[Options]) -> None:
+    """A value is judged when it is asked for: ask now, rather than when somebody needs it."""
+    for area in options:
+        for group, opts in area.items():
+            for option in opts:
+                _ = conf[group][option.dest]
