@@ -23,6 +23,7 @@ from moorage.conductor.operations.tools import Tools
 from moorage.conductor.placing.both_ends import BothEnds
 from moorage.conductor.placing.fitness import Fitness
 from moorage.conductor.placing.placing import Placer
+from moorage.conductor.ports.late_ports import LatePorts
 from moorage.conductor.ports.plugging import PluggingTimeout
 from moorage.conductor.ports.port_claims import PortClaims
 from moorage.conductor.ports.port_duties import PortDuties
@@ -134,6 +135,7 @@ class ConductorService:
         self._catching_up = BacklogWorker(database, placement, bus.cast)
         self._overlaps = OverlapWatch(database, settings.service_down_time)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
+        self._late_ports = LatePorts(database, network)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
 
     def start(self) -> None:
@@ -145,6 +147,7 @@ class ConductorService:
         self._catching_up.start()
         self._overlaps.start()
         self._refreshing.start()
+        self._late_ports.start()
 
     def stop(self) -> None:
         self._presence.stop()
@@ -152,6 +155,7 @@ class ConductorService:
         self._catching_up.stop()
         self._overlaps.stop()
         self._refreshing.stop()
+        self._late_ports.stop()
         self.runner.stop()
         self._bus.close()
         self._notifications.close()

@@ -71,6 +71,10 @@ class AbsentNetwork:
     def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:
         return [holding.ports for holding in holdings]
 
+    def strays(self, holdings: Sequence[ServerPorts]) -> list[list[str]]:
+        """Nobody here could look."""
+        return [[] for _ in holdings]
+
     def interfaces(self, holding: ServerPorts) -> list[Interface]:
         raise _refusal()
 

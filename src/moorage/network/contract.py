@@ -306,5 +306,8 @@ class Network(Protocol):
     def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:
         """The ports of these servers as they are now, without those that are gone; in the servers' order."""
 
+    def strays(self, holdings: Sequence[ServerPorts]) -> list[list[str]]:
+        """Ports that were made by us for these servers, and that they don't know of; in their order."""
+
     def interfaces(self, holding: ServerPorts) -> list[Interface]:
         """The ports of one server."""

@@ -111,7 +111,10 @@ class NeutronNetwork:
         return self._topologies.network_of(project_id) if found is None else found
 
     def _create(self, order: PortRequest, wish: Mapping[str, Any], position: int) -> Json:
-        """One at a time: Neutron's bulk form fails for ports whose address is deferred."""
+        """One at a time: Neutron's bulk form fails for ports whose address is deferred.
+
+        Late: swept, by its mark, as long as the server's row does not know it (`strays`).
+        """
         try:
             network = self._networks.network(wish["uuid"])
             return self._link.create("ports", neutron_ports.new(order, wish, position, network))
@@ -200,7 +203,18 @@ class NeutronNetwork:
         """A port that is gone is not waited for."""
         found = self._ports_of([holding.server_uuid for holding in holdings])
         return [
-            all(port["status"] == "ACTIVE" for port in found[holding.server_uuid]) for holding in holdings
+            all(
+                port["status"] == "ACTIVE" or neutron_ports.is_stray(port, holding)
+                for port in found[holding.server_uuid]
+            )
+            for holding in holdings
+        ]
+
+    def strays(self, holdings: Sequence[ServerPorts]) -> list[list[str]]:
+        found = self._ports_of([holding.server_uuid for holding in holdings])
+        return [
+            [port["id"] for port in found[holding.server_uuid] if neutron_ports.is_stray(port, holding)]
+            for holding in holdings
         ]
 
     def look(self, holdings: Sequence[ServerPorts]) -> list[list[PortRecord]]:

@@ -12,6 +12,7 @@ from moorage.network.contract import (
     PortNeeds,
     PortRecord,
     PortRequest,
+    ServerPorts,
     VifBinding,
 )
 from moorage.network.network_cache import NetworkDescription
@@ -38,7 +39,7 @@ def new(order: PortRequest, wish: Mapping[str, Any], position: int, network: Net
         "device_id": order.server_uuid,
         "device_owner": f"compute:{order.zone}",
         "name": f"{order.name} {position}"[:255],
-        "description": f"Interface {position} of server {order.server_uuid}, made by Moorage",
+        "description": f"Interface {position}{_mark(order.server_uuid)}",
         "admin_state_up": True,
     }
     if wish.get("fixed_ip"):
@@ -50,6 +51,18 @@ def new(order: PortRequest, wish: Mapping[str, Any], position: int, network: Net
     if network.taggable:
         values["tags"] = tags(order.server_uuid)  # some Neutrons heed it, others want it said once more
     return values
+
+
+def _mark(server_uuid: str) -> str:
+    """How the description of a port ends that we made for a server: tags can't be had everywhere."""
+    return f" of server {server_uuid}, made by Moorage"
+
+
+def is_stray(port: Mapping[str, Any], holding: ServerPorts) -> bool:
+    """Whether we made it for the server, which does not know it."""
+    known = {record.id for record in holding.ports} | holding.brought
+    mark = _mark(holding.server_uuid)
+    return port["id"] not in known and (port.get("description") or "").endswith(mark)
 
 
 def made_before(spare: list[Json], wish: Mapping[str, Any]) -> Json | None:

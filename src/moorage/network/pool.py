@@ -229,6 +229,10 @@ class PoolNetwork:
         """Nobody else changes what we give out."""
         return [holding.ports for holding in holdings]
 
+    def strays(self, holdings: Sequence[ServerPorts]) -> list[list[str]]:
+        """What is given out is written down with the server."""
+        return [[] for _ in holdings]
+
     def interfaces(self, holding: ServerPorts) -> list[Interface]:
         """A pool is its own subnet; a port is up once it has an address."""
         return [

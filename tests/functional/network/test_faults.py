@@ -7,7 +7,7 @@ On SQLite alone: the database has no part in it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ import pytest
 
 from moorage.bus.versions import AgentVersion
 from moorage.conductor.engine import runner
+from moorage.conductor.ports.late_ports import LatePorts
 from moorage.core import uuids
 from moorage.network.contract import NetworkError, NetworkUnavailableError, PortRequest, ServerPorts
 from moorage.network.neutron import NeutronNetwork
 from tests.support import stage_neutron
 from tests.support.crossing import PROJECT, Crossing
 from tests.support.faulty_proxy import Fault, FaultyProxy
+from tests.support.processes import wait_until
 from tests.support.stage_neutron import StageNeutron
 
 pytestmark = pytest.mark.usefixtures("soon", "nothing_is_left")
@@ -107,6 +109,8 @@ def boot_under(cloud: Crossing, proxy: FaultyProxy, fault: Fault) -> Any:
     """What becomes of a server that meets a fault; a new conductor has to ask Neutron everything."""
     cloud.start_conductor()
     proxy.fail(fault)
+    proxy.requests.clear()
+    proxy.answered.clear()
     server = cloud.settled(cloud.boot())
     assert proxy.struck
     return server
@@ -115,6 +119,17 @@ def boot_under(cloud: Crossing, proxy: FaultyProxy, fault: Fault) -> Any:
 def at(call: tuple[str, str], fault: Fault, times: int = 1) -> Fault:
     method, path = call
     return replace(fault, method=method, path=path, times=times)
+
+
+def sweep_what_came_late(cloud: Crossing, proxy: FaultyProxy, uuid: str) -> None:
+    """Once Neutron has all that hung: as conductors do every few minutes."""
+
+    def made(calls: Sequence[tuple[Any, ...]]) -> int:
+        return sum(method == "POST" and path.endswith("/ports") for method, path, *_ in calls)
+
+    wait_until(lambda: made(proxy.answered) >= made(proxy.requests), "what hung", 10)
+    network = stage_neutron.network_at(proxy.target, "conductor")
+    LatePorts(cloud.database, network).sweep([uuid])
 
 
 # ---------------------------------------------------------------- Neutron is not there for a moment
@@ -127,6 +142,8 @@ def test_an_outage_at_any_call_is_waited_out(
     for call in BOOT_CALLS + BIND_CALLS:
         server = boot_under(cloud, proxy, at(call, outage))
         assert server["status"] == "ACTIVE", (call, server.get("fault"))
+        if outage.delay:
+            sweep_what_came_late(cloud, proxy, server["id"])
         (port,) = stage.ports_of(server["id"])
         assert port["binding:host_id"] == server["OS-EXT-SRV-ATTR:host"]
         assert [shown["addr"] for shown in server["addresses"]["stage"]] == [

@@ -36,7 +36,7 @@ from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.placing import groups
 from moorage.conductor.placing.placing import DisputedClaim
-from moorage.conductor.ports import plugging, server_ports
+from moorage.conductor.ports import late_ports, plugging, server_ports
 from moorage.conductor.ports.port_duties import PortDuty
 from moorage.core.clock import utcnow
 from moorage.deciding.decider import NoHost
@@ -226,6 +226,8 @@ class Build(OperationKind):
         waiting = [work for work in batch if self._tools.plugging.seconds and plugging.awaited(work)]
         up = self._tools.network.are_up([server_ports.holding(work) for work in waiting])
         down = {work.operation.id for work, is_up in zip(waiting, up, strict=True) if not is_up}
+        ready = [work for work in batch if work.operation.id not in down]
+        late_ports.drop(self._tools.network, [server_ports.holding(work) for work in ready])
         for work in batch:
             if work.operation.id not in down:
                 self._plugged(work)
