@@ -55,7 +55,8 @@ def quay(sqlite_url: str, tmp_path: Path) -> Iterator[Quay]:
 def berth(sqlite_url: str, tmp_path: Path) -> Iterator[Quay]:
     """Its only host keeps servers that are resized."""
     options: dict[str, Any] = {"fake.vcpus": 8, "conductor.threads": 1}
-    yard = Yard(sqlite_url, tmp_path / "agents", 1, **options, **{"compute.allow_resize_to_same_host": True})
+    options["compute.allow_resize_to_same_host"] = True
+    yard = Yard(sqlite_url, tmp_path / "agents", 1, **options)
     yield Quay(yard, tmp_path)
     yard.stop()
 

@@ -64,11 +64,16 @@ def ask(
     return answer
 
 
-def _askable(service: ComputeService, server: Server, kind: QuestionKind) -> tuple[str, str]:
-    """Whom to ask about which node, if that host can tell and is alive."""
+def require_host(server: Server) -> None:
+    """There is somebody to ask."""
     if server.host is None or server.vm_state == VmState.BUILDING:
         raise ServerNotReady(server.uuid)
-    lost_machines.require_machine(server)
+
+
+def _askable(service: ComputeService, server: Server, kind: QuestionKind) -> tuple[str, str]:
+    """Whom to ask about which node, if that host can tell and is alive."""
+    require_host(server)
+    assert server.host is not None
     node_uuid = server.node_uuid or ""
     with service.database.read() as connection:
         can: Capabilities = node_capabilities.of_node(connection, node_uuid)

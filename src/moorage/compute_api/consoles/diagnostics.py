@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.bus.contract import QuestionKind, Refusal
+from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import InvalidState, ServiceUnavailable
+from moorage.compute.servers.states import PowerNumber
 from moorage.compute_api.consoles.asking import ask
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.servers.servers import find
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
+from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
 
 _COUNTED = ("octets", "errors", "drop", "packets", "rate")
@@ -35,15 +38,23 @@ def show(service: ComputeService, call: Call) -> Reply:
     """Show what a running server uses."""
     with service.database.read() as connection:
         server = find(connection, call)
-    answer = ask(service, call, server, QuestionKind.DIAGNOSTICS)
+    try:
+        answer = ask(service, call, server, QuestionKind.DIAGNOSTICS)
+    except HttpError as refusal:  # as the reference, which looks at the state before it asks the driver
+        if refusal.status == 501 and server.power_state != PowerNumber.RUNNING:
+            raise _not_running(server, server.power_state) from refusal
+        raise
     if answer.refusal is Refusal.NOT_RUNNING:
-        state = _POWER_WORDS.get(answer.facts.get("power_state", 0), "pending")
-        raise InvalidState("get_diagnostics", server.uuid, "power state", state)
+        raise _not_running(server, answer.facts.get("power_state", 0))
     if answer.refusal is not None:
         raise ServiceUnavailable
     if call.version < Microversion.STANDARD_DIAGNOSTICS:
         return Reply(body=_before_2_48(answer.facts))
     return Reply(body=_standard(answer.facts))
+
+
+def _not_running(server: Server, power: int) -> InvalidState:
+    return InvalidState("get_diagnostics", server.uuid, "power state", _POWER_WORDS.get(power, "pending"))
 
 
 def _standard(found: Mapping[str, Any]) -> dict[str, Any]:

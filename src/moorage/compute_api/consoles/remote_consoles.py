@@ -15,7 +15,7 @@ from moorage.compute.errors import ComputeError
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import InvalidState
 from moorage.compute.servers.states import PowerNumber, TaskState
-from moorage.compute_api.consoles.asking import ask
+from moorage.compute_api.consoles.asking import ask, require_host
 from moorage.compute_api.servers.servers import find, lock
 from moorage.compute_api.service import ComputeService
 from moorage.drivers.parts import ConsoleAddress, ConsoleType
@@ -55,6 +55,7 @@ def _old_form(service: ComputeService, call: Call, protocol: str, asked_type: st
 def _open(service: ComputeService, call: Call, protocol: str, asked_type: str) -> str:
     with service.database.read() as connection:
         server = find(connection, call)
+    require_host(server)
     wanted = _wanted(protocol, asked_type)
     if server.task_state in _NO_CONSOLE_DURING:
         raise InvalidState(f"get_{protocol}_console", server.uuid, "task_state", server.task_state)
