@@ -52,6 +52,17 @@ def test_only_so_many_backups_are_kept(harbour: Make) -> None:
     assert {one["id"] for one in images(place, uuid)} == {weekly, snapshot}
 
 
+def test_what_others_say_of_their_images_rotates_nothing_out(harbour: Make) -> None:
+    place = harbour(hosts=1)
+    uuid = place.running()
+    mine = take(place, uuid, backup_type="daily", rotation=2)
+    said = {"instance_uuid": uuid, "image_type": "backup", "backup_type": "daily", "owner": "elsewhere"}
+    api = place.cloud.api
+    foreign = [api.simulate_post("/image/v2/images", json=said).json["id"] for _ in range(2)]
+    newer = take(place, uuid, backup_type="daily", rotation=2)
+    assert {one["id"] for one in images(place, uuid)} == {mine, newer, *foreign}
+
+
 def test_what_comes_to_nothing_leaves_no_image(harbour: Make) -> None:
     place = harbour(hosts=1)
     uuid = place.running(metadata={"fake:snapshot": "fail"})

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from moorage.images.contract import ImageNotFoundError, NewImage
+from moorage.core import uuids
+from moorage.core.clock import utcnow
+from moorage.images.contract import ImageNotFoundError
+from tests.functional.compute.rows import add_server
 from tests.support.compute import Cloud, User, cloud_on
 
 
@@ -115,7 +118,7 @@ def test_an_image_has_so_many_members_and_no_more(owner: User) -> None:
     assert answers == [*[200] * 128, 413]
 
 
-def test_members_go_with_their_image(cloud: Cloud, owner: User) -> None:
+def test_members_go_with_their_image(owner: User) -> None:
     image = made(owner, name="brief")
     owner.post(f"{image}/members", {"member": "friends"})
     assert owner.delete(image).status == 204
@@ -123,8 +126,18 @@ def test_members_go_with_their_image(cloud: Cloud, owner: User) -> None:
     assert (again.status, owner.get(f"{image}/members").json["members"]) == (201, [])
 
 
-def test_an_image_of_anothers_server_is_shared_with_the_servers_project(cloud: Cloud, friend: User) -> None:
-    images = cloud.service.images
-    made_by_admin = images.create(NewImage("snap", "admins", visibility="shared", member="friends"))
-    assert friend.get(f"/v2/images/{made_by_admin}").json["owner"] == "admins"
-    assert images.find(made_by_admin, project_id="friends").owner == "admins"
+@pytest.mark.parametrize("whose", ["the administrator", "the owner"])
+def test_an_image_of_a_server_is_its_makers_and_the_servers_project_sees_it(
+    cloud: Cloud, friend: User, stranger: User, whose: str
+) -> None:
+    whose_server = {"project_id": "friends", "user_id": "fred", "launched_at": utcnow()}
+    server = add_server(cloud, "snapped", "host", uuids.generate(), **whose_server)
+    maker = cloud.admin if whose == "the administrator" else cloud.member("fred", "friends")
+    answer = maker.post(f"/servers/{server}/action", {"createImage": {"name": "snap"}})
+    assert answer.status == 202, answer.text
+    path = f"/v2/images/{answer.json['image_id']}"
+    shown = friend.get(path).json
+    visibility = "shared" if maker.project_id != "friends" else "private"
+    assert (shown["owner"], shown["visibility"]) == (maker.project_id, visibility)
+    assert "instance_owner" not in shown
+    assert stranger.get(path).status == 404

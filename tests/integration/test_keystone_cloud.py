@@ -1,0 +1,115 @@
+"""A cloud of one process behind a real Keystone, whose limits it holds, with the official client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.compute.quotas.options import UNIFIED
+from tests.integration.clouds import keystone_clouds
+from tests.integration.embedded import MOORAGE
+from tests.lab.client.openstack import ClientError, openstack, order
+from tests.lab.keystone import service as keystone_service
+from tests.lab.keystone.service import Keystone, Person
+from tests.lab.keystone.settings import REGION
+from tests.support.processes import free_port, port_is_open, start_service
+from tests.support.profiles import ini
+
+IMAGE = "cirros-0.6.3-x86_64-disk"
+
+
+@dataclass
+class Site:
+    clouds: Path
+    keystone: Keystone
+    demo: Person
+    friend: Person
+
+    def show(self, person: Person, command: str) -> Any:
+        return openstack(self.clouds, person.name, *command.split())
+
+    def order(self, person: Person, command: str) -> None:
+        order(self.clouds, person.name, *command.split())
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    directory = tmp_path_factory.mktemp("cloud")
+    keystone = keystone_service.start(directory / "keystone")
+    compute, placement = free_port(), free_port()
+    url = f"http://127.0.0.1:{compute}"
+    try:
+        keystone.add_service("compute", "moorage", f"{url}/v2.1")
+        keystone.add_service("image", "catalogue", f"{url}/image")
+        keystone.register_limits("compute", {"servers": 2, "class:VCPU": 2, "server_key_pairs": 1})
+        itself = keystone.add_person("moorage", "service", "service", "admin")
+        demo, friend = (keystone.add_person(name, "member", name) for name in ("demo", "friend"))
+        credentials = {"auth_type": "password", "region_name": REGION, **itself.auth(keystone.url)}
+        config = directory / "moorage.conf"
+        config.write_text(
+            ini(
+                {
+                    "auth": {"strategy": "keystone"},
+                    "keystone_authtoken": {**credentials, "service_token_roles_required": "true"},
+                    "quota": {"driver": UNIFIED, "unified_limits_cache_seconds": "0.5"},
+                    "oslo_limit": credentials,
+                }
+            )
+        )
+        clouds = directory / "clouds.yaml"
+        clouds.write_text(keystone_clouds(keystone, keystone.admin, demo, friend))
+        command: list[str | Path] = [
+            *(MOORAGE, "up", "--data", directory / "data", "--config", config, "--auth", "keystone"),
+            *("--hosts", "2", "--placement-port", str(placement), "--compute-port", str(compute)),
+        ]
+        with start_service(command, compute, directory / "up.log", ready=partial(port_is_open, compute)):
+            yield Site(clouds, keystone, demo, friend)
+    finally:
+        keystone.stop()
+
+
+def test_limits_of_keystone_hold_for_the_official_client(site: Site) -> None:
+    boot = f"server create --flavor m1.tiny --image {IMAGE} --nic none --wait"
+    site.order(site.demo, f"{boot} one")
+    with pytest.raises(ClientError, match="class:VCPU is over limit of 2 due to current usage 1 and delta 3"):
+        site.order(site.demo, "server resize --flavor m1.large one")
+    site.order(site.demo, f"{boot} two")
+    with pytest.raises(ClientError, match="Resource servers is over limit of 2 due to current usage 2"):
+        site.order(site.demo, f"{boot} three")
+    where = f"--service compute --region {REGION}"
+    site.order(
+        site.keystone.admin,
+        f"limit create {where} --project {site.demo.project_id} --resource-limit 3 servers",
+    )
+    shown = {row["Resource"]: row["Limit"] for row in site.show(site.demo, "quota show --compute")}
+    assert (shown["instances"], shown["cores"], shown["key-pairs"]) == (3, 2, 1)
+    for name in ("one", "two"):
+        site.order(site.demo, f"server delete --wait {name}")
+
+
+def test_an_image_is_shared_with_a_project_by_the_official_client(site: Site, tmp_path: Path) -> None:
+    disk = tmp_path / "disk.raw"
+    disk.write_bytes(b"0" * 1024)
+    site.order(site.demo, f"image create --file {disk} --disk-format raw --shared lent")
+    lent = site.show(site.demo, "image show lent")["id"]
+    with pytest.raises(ClientError, match="No Image found"):
+        site.show(site.friend, f"image show {lent}")
+    site.order(site.demo, f"image add project lent {site.friend.project_id}")
+    assert site.show(site.friend, f"image show {lent}")["name"] == "lent"
+    assert "lent" not in [image["Name"] for image in site.show(site.friend, "image list")]
+    site.order(site.friend, f"image set --accept {lent}")
+    assert "lent" in [image["Name"] for image in site.show(site.friend, "image list")]
+    (member,) = site.show(site.demo, "image member list lent")
+    assert (member["Member ID"], member["Status"]) == (site.friend.project_id, "accepted")
+    boot = f"server create --flavor m1.tiny --image {lent} --nic none --wait borrowed"
+    assert site.show(site.friend, boot)["status"] == "ACTIVE"
+    site.order(site.friend, "server delete --wait borrowed")
+    site.order(site.demo, f"image remove project lent {site.friend.project_id}")
+    with pytest.raises(ClientError, match="No Image found"):
+        site.show(site.friend, f"image show {lent}")
+    site.order(site.demo, "image delete lent")
