@@ -39,6 +39,10 @@ class SimulatedIronic:
         self.nodes: dict[str, dict[str, Any]] = {}
         self.reservations: dict[str, dict[str, Any]] = {}
         self.port = free_port()
+        self.failing: dict[str, str] = {}
+        """Nodes that can't be deployed, and why."""
+        self.unclean: dict[str, str] = {}
+        """Nodes that can't be cleaned, and why."""
         self._lock = threading.Lock()
         self._routes: tuple[tuple[str, str, Callable[..., Answer]], ...] = (
             ("GET", r"/v1", lambda body: (200, {})),
@@ -156,6 +160,11 @@ class SimulatedIronic:
             node |= {"provision_state": "available", "instance_uuid": None, "power_state": "power off"}
             node["instance_info"] = {}
             self._forget_reservation(uuid)
+            if uuid in self.unclean:
+                fault = {"maintenance": True, "fault": "clean failure", "last_error": self.unclean[uuid]}
+                node |= {"provision_state": "clean failed", **fault}
+        elif body["target"] == "active" and uuid in self.failing:
+            node |= {"provision_state": "deploy failed", "last_error": self.failing[uuid]}
         else:
             node |= {"provision_state": "active", "power_state": "power on"}
         return 202, None

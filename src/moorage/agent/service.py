@@ -27,6 +27,7 @@ from moorage.agent.sweeping import Sweeping
 from moorage.agent.tracker import Tracker
 from moorage.bus.contract import (
     ABORT,
+    AVOID,
     HURRY,
     OWN,
     PERMIT,
@@ -41,6 +42,7 @@ from moorage.bus.contract import (
     HeldMachine,
     NodeFacts,
     ObservedServer,
+    ReportedFailure,
     Task,
 )
 from moorage.bus.versions import NEWEST
@@ -48,15 +50,14 @@ from moorage.core.clock import utcnow
 from moorage.core.periodic import Periodic
 from moorage.drivers import capabilities, parts
 from moorage.drivers.contract import NO_STATE, Driver, DriverError
+from moorage.drivers.machine_failures import KNOWN, POLICY, AvoidedMachines, FailureTelling
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler.aggregates import RATIOS
 
 LOG = logging.getLogger(__name__)
 SILENT = Counter("moorage_agent_heartbeat_failures_total", "Heartbeats that the bus did not take.")
 
-_ASK_AGAIN, _ASK_AGAIN_AT_LAST = 0.1, 2.0
-"""Seconds after which a question is asked again: at first the conductor may only have to write something."""
-_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, PERMIT, ABORT, HURRY)
+_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, AVOID, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
 
 
@@ -144,6 +145,8 @@ class AgentService:
         self._sharing = Sharing(placement, journal)
         self._tracker.disabled = journal.disabled
         self._use_ratios(journal.ratios)
+        self._machine_failures = driver.machine_failures if isinstance(driver, FailureTelling) else None
+        self._avoided = AvoidedMachines()
         self._said_nodes: list[NodeFacts] | None = None
         self._said_power: dict[str, int] = {}
         self._say_everything = True
@@ -196,8 +199,8 @@ class AgentService:
                 self._learn_owned(msgspec.convert(task.payload, OwnershipUpdate))
             elif task.kind == SWEEP:
                 self._sweep(msgspec.convert(task.payload.get("held", []), list[HeldMachine]))
-            elif task.kind == PERMIT and self._permits is not None:
-                self._permits.learn(msgspec.convert(task.payload, PermitAnswer))
+            elif task.kind == AVOID:
+                self._avoid(msgspec.convert(task.payload, AvoidedMachines))
             elif task.kind in (ABORT, HURRY):
                 self._executor.signal(task)
         work = [task for task in tasks if task.kind not in _ABOUT_THE_HOST]
@@ -305,11 +308,12 @@ class AgentService:
         busy = self._executor.busy()
         found = self._found(busy)
         bid = None if self._ownership is None else self._ownership.bid()
+        failed = [] if self._machine_failures is None else self._machine_failures.failures()
         known = {uuid: power for uuid, power in self._said_power.items() if uuid not in busy}
         heartbeat = Heartbeat(
             host=self._settings.host,
             version=self._settings.version,
-            facts=self._said(),
+            facts={**self._facts, **self._terms(), **self._avoiding(), "disabled": self._tracker.disabled},
             nodes=nodes if nodes != self._said_nodes else None,
             observed={
                 uuid: ObservedServer(number, *newest.get(uuid, (0, 0)))
@@ -321,6 +325,8 @@ class AgentService:
             digest=self._ownership.digest() if self._ownership is not None and bid is None else None,
             progress=self._driver.progress(),
             held_machines=[] if self._sweeping is None else self._sweeping.held_machines(),
+            failures=[ReportedFailure(**msgspec.structs.asdict(failure)) for failure in failed],
+            mended=[] if self._machine_failures is None else sorted(self._machine_failures.mended()),
             lost=[] if self._ownership is None else sorted(self._ownership.driver.lost_servers()),
         )
         try:
@@ -332,6 +338,8 @@ class AgentService:
             self._said_nodes, self._say_everything = None, True
             self._ask_for_everything()
             return
+        if self._machine_failures is not None:
+            self._machine_failures.told(failed)
         if self._ownership is not None:
             self._ownership.has_beaten()
         self._said_nodes = nodes
@@ -364,6 +372,20 @@ class AgentService:
     def _terms(self) -> dict[str, Any]:
         """What conductors find our peers by, and whom we know already."""
         return {} if self._ownership is None else self._ownership.facts()
+
+    def _avoiding(self) -> dict[str, Any]:
+        """Which machines shall be kept out, and what we were told of such."""
+        if self._machine_failures is None:
+            return {}
+        policy = msgspec.to_builtins(self._machine_failures.policy())
+        return {POLICY: policy, KNOWN: self._avoided.digest()}
+
+    def _avoid(self, machines: AvoidedMachines) -> None:
+        if self._machine_failures is not None:
+            self._avoided = machines
+            self._machine_failures.avoid(machines)
+            self._inventory.wake()
+            self._heartbeats.wake()
 
     def _ask_for_everything(self) -> None:
         if self._ownership is not None:

@@ -41,6 +41,10 @@ SWEEP = "sweep"
 """Likewise: payload `held`, those machines that the host asked about and that are held for servers which are
 not there."""
 
+AVOID = "avoid"
+"""Likewise: payload `quarantined`, machines to which no server shall come, and `failures`, how often machines
+failed lately. Only hosts that tell their policy of quarantine know this."""
+
 DISCARD = "discard"
 """The kind of a task that destroys a server that should not be on this host; its result is not reported.
 
@@ -170,6 +174,16 @@ class HeldMachine(msgspec.Struct, frozen=True):
     node_uuid: str
 
 
+class ReportedFailure(msgspec.Struct, frozen=True):
+    """Something failed on a machine, as `drivers/machine_failures.py` says."""
+
+    uuid: str
+    machine_uuid: str
+    step: str
+    reason: str
+    server_uuid: str = ""
+
+
 class Heartbeat(msgspec.Struct, frozen=True):
     """What an agent says every few seconds; some fields keep their first name on the wire."""
 
@@ -189,8 +203,12 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """How far long work on servers has come, in percent, by UUID: it needs patience, not another host."""
     held_machines: list[HeldMachine] = msgspec.field(default_factory=list, name="doubts")
     """Machines of the host that have been held for a while: those that nobody needs are to be swept."""
-    starts: StartQuestion | None = None
-    """From a host whose servers could be started elsewhere while it is silent."""
+    failures: list[ReportedFailure] = []
+    """What failed on machines since the last one; told again, it is the same."""
+    mended: list[str] = []
+    """Machines in quarantine that an operator has in their hands."""
+    lost: list[str] = []
+    """Servers of pools whose machines are certainly gone; of others, the bid says that the node is gone."""
 
 
 class QuestionKind(StrEnum):

@@ -18,6 +18,7 @@ from moorage.cli import settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles, Json
 from moorage.cli.workers import require_current_schema
+from moorage.compute.hosts import machine_failures
 from moorage.conductor.ownership import overlaps, ownership
 from moorage.conductor.ownership.ring import OwnedNode, ProposedMove, Ring, read
 from moorage.db import engine
@@ -116,6 +117,25 @@ def move_node(
     except ownership.NotMovableError as error:
         raise CommandError(str(error)) from error
     typer.echo(f"node {node} is host {host}'s; its agent hears of it at its next pass")
+
+
+@ironic.command()
+def release(
+    context: typer.Context,
+    node: Annotated[str, typer.Argument(help="The UUID of a node of Ironic.")],
+) -> None:
+    """Let servers come to a machine again that failed too often. What befell it stays in its history.
+
+    So does, by itself, a machine that you take out of use in Ironic (manage), or into maintenance.
+
+    Example: moorage-manage ironic release 6f0c2f2e-6c5f-4f0a-9d51-0a4b7f1c2d3e
+    """
+    conf = settings.read(context.obj)
+    require_current_schema(conf)
+    database = Database(engine.from_conf(conf))
+    if not database.transact(lambda connection: machine_failures.release(connection, [node])):
+        raise CommandError(f"node {node} is not in quarantine: `moorage nodes --failed` shows which are")
+    typer.echo(f"node {node} is released; its host hears of it with its next heartbeat")
 
 
 def ring(

@@ -8,6 +8,7 @@ from moorage.cli.errors import Commands
 from moorage.cli.explain import explain
 from moorage.cli.image import image
 from moorage.cli.ironic import ring
+from moorage.cli.nodes import nodes
 from moorage.cli.plan import plan
 from moorage.cli.up import up
 from moorage.cli.why import why
@@ -18,6 +19,7 @@ commands.command()(doctor)
 commands.command()(explain)
 commands.command()(plan)
 commands.command()(ring)
+commands.command()(nodes)
 
 commands.add_typer(image, name="image")
 

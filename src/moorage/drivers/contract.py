@@ -27,6 +27,13 @@ class NoRoomError(DriverError):
         super().__init__(message, retry_elsewhere=True)
 
 
+class MachineFailedError(DriverError):
+    """The machine that was chosen is to blame; another one may do it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, retry_elsewhere=True)
+
+
 class NotOursError(DriverError):
     """The node is another host's by now, or not yet this one's: what is to be done is that one's to do."""
 

@@ -9,9 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from moorage.cli.main import commands
+from moorage.compute.hosts import machine_failures
 from moorage.db import engine
 from moorage.db.database import Database
+from moorage.drivers.machine_failures import MachineFailure, QuarantinePolicy
 from tests.functional.conductor.shared_fleet import SharedFleet
 from tests.support import moorage
 
@@ -26,6 +30,13 @@ class Site:
 
     def ring(self, *arguments: str) -> str:
         return self._run("moorage", "ring", "--config-file", str(self._config), *arguments)
+
+    def nodes(self, *arguments: str) -> str:
+        """In this process: to start one takes longer than all the rest."""
+        given = ["nodes", "--config-file", str(self._config), *arguments]
+        answer = CliRunner().invoke(commands, given, catch_exceptions=False)
+        assert answer.exit_code == 0, answer.output
+        return answer.output
 
     def refused(self, *arguments: str) -> str:
         with pytest.raises(subprocess.CalledProcessError) as error:
@@ -112,6 +123,23 @@ def test_the_ring_shows_shares_and_what_a_change_would_move(site: Site) -> None:
     assert "a-1 → a-2" in site.ring("--without", "a-1")
     assert "would move" in site.ring("--with", "a-3")
     assert "overlap" not in drawn
+
+
+def test_machines_that_failed_are_listed_with_their_history_and_released(site: Site) -> None:
+    assert "No machine failed." in site.nodes("--failed")
+    node = of_host(site, "a-1")[0]
+    told = [MachineFailure(f"failure-{number}", node, "clean", "[no] ramdisk", "") for number in range(2)]
+    site.fleet.database.transact(
+        lambda connection: machine_failures.record(connection, "a-1", told, QuarantinePolicy(2, 3600.0))
+    )
+    (listed,) = json.loads(site.nodes("--failed", "--json"))
+    assert (listed["uuid"], listed["quarantined_since"] is None) == (node, False)
+    assert [failure["reason"] for failure in listed["failures"]] == ["[no] ramdisk"] * 2
+    shown = site.nodes("--failed")
+    assert (f"{node} in quarantine since" in shown, "[no] ramdisk" in shown) == (True, True)
+    assert "is released" in site.manage("release", node)
+    assert "not in quarantine" in site.refused("release", node)
+    assert "(forgiven)" in site.nodes("--failed")
 
 
 def test_the_ring_tells_of_hosts_whose_partitions_overlap(site: Site) -> None:

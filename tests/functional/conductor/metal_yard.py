@@ -61,7 +61,7 @@ class MetalYard(Yard):
         **settings: Any,
     ) -> None:
         self._ironic = ironic
-        self._reserve = reserve
+        self.reserve = reserve
         self._quick = IronicSettings(poll_interval=0.05, shared_capacity=shared, **settings)
         machines = sum(node["conductor_group"] == GROUP.key for node in ironic.nodes.values())
         each: dict[str, Any] = {"fake.nodes": 1 if reserve else machines}
@@ -71,14 +71,14 @@ class MetalYard(Yard):
     def make_cloud(self, directory: Path, hosts: int) -> Cloud:
         database = self.placement.database
         return MetalCloud(
-            self._ironic, self._quick, self._reserve, self.conf, database, self.client, directory, hosts
+            self._ironic, self._quick, self.reserve, self.conf, database, self.client, directory, hosts
         )
 
     def make_flavor(self) -> None:
         body = {"id": FLAVOR, "name": FLAVOR, "vcpus": 4, "ram": 64, "disk": 1}
         assert self.api.simulate_post("/v2.1/flavors", json={"flavor": body}).status_code == 200
         specs = {f"resources:{name}": "0" for name in ("VCPU", "MEMORY_MB", "DISK_GB")}
-        seat = {f"resources:{pool.SEAT}": "1"} if self._reserve else {}
+        seat = {f"resources:{pool.SEAT}": "1"} if self.reserve else {}
         specs |= {**seat, "resources1:CUSTOM_GOLD": "1"}
         body = {"extra_specs": specs}
         path = f"/v2.1/flavors/{FLAVOR}/os-extra_specs"

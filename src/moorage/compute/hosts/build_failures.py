@@ -1,6 +1,7 @@
 """Build failures: how many builds in a row a node has failed, so that others come first.
 
 A build that goes well ends the row, and so does a restart of the agent: who restarts it has mended the host.
+That mends no machine of a bare-metal host: what failed there counts until its operators forgive it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.compute.hosts import machine_failures
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.db.among import one_of
 from moorage.db.tables.compute import nodes, services
@@ -40,5 +42,7 @@ def forgive_restarted(connection: Connection, host: str, facts: Mapping[str, Any
     query = sa.select(services.c.facts).where(services.c.host == host, services.c.binary == AGENT_BINARY)
     before = connection.execute(query).scalar_one_or_none()
     if before is not None and before.get("started_at") != facts.get("started_at"):
-        failing = sa.update(nodes).where(nodes.c.host == host, nodes.c.build_failures > 0)
+        failing = sa.update(nodes).where(
+            nodes.c.host == host, nodes.c.build_failures > 0, ~machine_failures.has_failed(nodes.c.uuid)
+        )
         connection.execute(failing.values(build_failures=0))

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, NotFoundError
+from moorage.compute.hosts import machine_failures
 from moorage.compute.hosts.services import AGENT, Service, listed
 from moorage.compute.servers.states import VmState
 from moorage.db.among import among
@@ -38,6 +39,8 @@ class Hypervisor:
     facts: dict[str, Any]
     service: Service
     usage: Usage = Usage()
+    quarantine: str | None = None
+    """Why no server comes to it, if it failed too often; where that was asked for."""
     hosted: list[tuple[str, str]] = field(default_factory=list)
     """Name and UUID of each server, where they were asked for."""
 
@@ -112,6 +115,17 @@ def with_servers(connection: Connection, found: Iterable[Hypervisor]) -> list[Hy
     for node_uuid, name, uuid in connection.execute(query.order_by(servers.c.id)):
         hosted.setdefault(node_uuid, []).append((name, uuid))
     return [replace(hypervisor, hosted=hosted.get(hypervisor.uuid, [])) for hypervisor in found]
+
+
+def with_quarantine(connection: Connection, found: Iterable[Hypervisor]) -> list[Hypervisor]:
+    found = list(found)
+    kept_out = machine_failures.quarantined(connection, [hypervisor.uuid for hypervisor in found])
+    return [
+        replace(hypervisor, quarantine=kept_out[hypervisor.uuid].reason)
+        if hypervisor.uuid in kept_out
+        else hypervisor
+        for hypervisor in found
+    ]
 
 
 def _living(connection: Connection, found: list[Hypervisor], *columns: Any) -> sa.Select[Any]:

@@ -49,6 +49,7 @@ def _list(service: ComputeService, call: Call, *, detailed: bool) -> Reply:
             found = hypervisors.matching(connection, pattern)
         else:
             found = hypervisors.page(connection, _marker(call, page.marker), page.limit)
+        found = hypervisors.with_quarantine(connection, found)
         if detailed and call.version < Microversion.HYPERVISORS_WITHOUT_USAGE:
             found = hypervisors.with_usage(connection, found)
         if with_servers:
@@ -79,6 +80,7 @@ def show(service: ComputeService, call: Call) -> Reply:
     with_servers = call.version >= Microversion.HOSTS_BY_UUID and as_boolean(query.get("with_servers"))
     with service.database.snapshot() as connection:
         found = hypervisors.with_usage(connection, [hypervisors.find(connection, _identity(call))])
+        found = hypervisors.with_quarantine(connection, found)
         if with_servers:
             found = hypervisors.with_servers(connection, found)
     return Reply(body={"hypervisor": _body(service, call, found[0], True, with_servers)})
@@ -147,7 +149,7 @@ def _body(
         "id": _id(call, hypervisor),
         "hypervisor_hostname": hypervisor.name,
         "state": "up" if service.is_up(compute.settings.service_down_time) else "down",
-        "status": "disabled" if service.disabled else "enabled",
+        "status": "disabled" if service.disabled or hypervisor.quarantine else "enabled",
     }
     if detailed:
         body |= _details(call, hypervisor)
@@ -165,7 +167,7 @@ def _details(call: Call, hypervisor: Hypervisor) -> dict[str, Any]:
         "service": {
             "id": service.uuid if call.version >= Microversion.HOSTS_BY_UUID else service.id,
             "host": hypervisor.host,
-            "disabled_reason": service.disabled_reason,
+            "disabled_reason": _disabled_reason(hypervisor),
         },
     }
     if call.version >= Microversion.HYPERVISORS_WITHOUT_USAGE:
@@ -174,6 +176,15 @@ def _details(call: Call, hypervisor: Hypervisor) -> dict[str, Any]:
     if call.version < Microversion.CPU_INFO_AS_OBJECT:
         cpu_info = msgspec.json.encode(cpu_info).decode()
     return {**body, **_amounts(hypervisor), "cpu_info": cpu_info}
+
+
+def _disabled_reason(hypervisor: Hypervisor) -> str | None:
+    """Clients show it: that of its host, or why the machine itself is kept out."""
+    if hypervisor.quarantine is None:
+        return hypervisor.service.disabled_reason
+    said = f"the machine is in quarantine: {hypervisor.quarantine}"
+    host = hypervisor.service.disabled_reason
+    return f"{host}; {said}" if host else said
 
 
 _AMOUNTS = (

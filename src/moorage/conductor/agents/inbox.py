@@ -17,7 +17,8 @@ from moorage.compute.aggregates import outbox
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.hosts import build_failures, registry
 from moorage.compute.hosts.registry import AGENT_BINARY
-from moorage.conductor.agents import observations, progress, start_permits
+from moorage.compute.servers import lost_machines
+from moorage.conductor.agents import failing_machines, observations, progress
 from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.observations import DesiredHostState
 from moorage.conductor.chores import leftovers
@@ -99,7 +100,8 @@ class Inbox:
             orders.append(Task(0, "", SAY_AGAIN, 0, ""))
         progress.follow(connection, heartbeat.host, heartbeat.progress)
         orders += leftovers.orders(connection, heartbeat)
-        orders += start_permits.orders(connection, heartbeat, entry, self._listening.down_time)
+        lost_machines.lose(connection, heartbeat.host, heartbeat.lost)
+        orders += failing_machines.follow(connection, heartbeat)
         reminders = ownership.reminders(connection, heartbeat)
         return self._decide_owners(connection, heartbeat, _Recorded(reminders + orders))
 

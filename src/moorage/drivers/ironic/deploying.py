@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Callable
 
-from moorage.drivers.contract import DriverError, ServerSpec
+from moorage.drivers.contract import DriverError, MachineFailedError, ServerSpec
 from moorage.drivers.ironic import deployment, inventory
 from moorage.drivers.ironic import mark as marks
 from moorage.drivers.ironic.client import IronicClient, IronicError
@@ -143,7 +143,7 @@ class Deploying(_Finishing):
         objections = self._client.objections(node_uuid, _VALIDATED)
         if objections:
             told = "; ".join(f"{name}: {reason}" for name, reason in objections.items())
-            raise DriverError(f"node {node_uuid} can't be deployed: {told}", retry_elsewhere=True)
+            raise MachineFailedError(f"node {node_uuid} can't be deployed: {told}")
 
 
 class Rebuilding(_Finishing):
@@ -180,5 +180,5 @@ def _is_deployed(record: NodeRecord) -> bool:
         return True
     if record.state in (DEPLOY_FAILED, ERROR) or record.state in UNUSED_STATES or record.state == DELETING:
         told = record.last_error or f"the node is in state {record.state!r}"
-        raise DriverError(f"node {record.uuid} could not be deployed: {told}", retry_elsewhere=True)
+        raise MachineFailedError(f"node {record.uuid} could not be deployed: {told}")
     return False

@@ -18,6 +18,7 @@ from moorage.drivers.contract import (
     RUNNING,
     SHUT_DOWN,
     DriverError,
+    MachineFailedError,
     Node,
     NotOursError,
     ServerSpec,
@@ -27,6 +28,7 @@ from moorage.drivers.ironic import mark as marks
 from moorage.drivers.ironic.client import FILTERS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.deploying import Deploying, Rebuilding, require_server
 from moorage.drivers.ironic.descriptions import Descriptions, Records, describe
+from moorage.drivers.ironic.failures import FailureLog
 from moorage.drivers.ironic.known_nodes import KnownNodes
 from moorage.drivers.ironic.leftovers import LastMarks
 from moorage.drivers.ironic.listing import NodeListing
@@ -71,12 +73,15 @@ class IronicDriver:
         self._eligible: tuple[Records, Mapping[str, SharedNode]] = ({}, {})
         self._servers: tuple[Records, dict[str, int]] = ({}, {})
         self._last_marks = LastMarks(self.examine)
+        self.machine_failures = FailureLog(self.fleet, self._settings, self.examine)
 
     def look(self) -> None:
         partition = self.partition
         try:
             self.check(partition)
             self._listing.look(partition)
+            # A machine that is being cleaned is in no pool: all hosts of the partition look after it then.
+            self.machine_failures.look(self.fleet.listed() if self._reserved else self.fleet.owned())
         except IronicError as error:
             raise DriverError(str(error)) from error
 
@@ -156,8 +161,10 @@ class IronicDriver:
                 return self._run(call, spec)
             except NotOursError:
                 raise
-            except DriverError:
+            except DriverError as error:
                 self._calls.check(call)  # whoever cut it short cleans up
+                if isinstance(error, MachineFailedError):
+                    self.machine_failures.note_deployment(spec, str(error))
                 self._undo(spec)
                 raise
 
@@ -309,9 +316,7 @@ class IronicDriver:
             except IronicError as error:
                 raise DriverError(str(error), retry_elsewhere=True) from error
             if time.monotonic() > deadline:
-                raise DriverError(
-                    f"node {node_uuid} was not done after {seconds:.0f} s", retry_elsewhere=True
-                )
+                raise MachineFailedError(f"node {node_uuid} was not done after {seconds:.0f} s")
             call.wait(self._settings.poll_interval)
 
     def _compensate(self, node_uuid: str, step: Step) -> None:

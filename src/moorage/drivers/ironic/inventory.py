@@ -21,6 +21,7 @@ class Unfit(StrEnum):
     MAINTENANCE = "it is in maintenance"
     RETIRED = "it is being retired"
     IN_USE = "it is used already"
+    QUARANTINED = "it failed too often, and is in quarantine"
     NOT_AVAILABLE = "it is not available"
     NO_POWER_STATE = "its power state is not known"
 
@@ -67,6 +68,7 @@ def unfit(record: NodeRecord) -> Unfit | None:
         (record.maintenance, Unfit.MAINTENANCE),
         (record.retired, Unfit.RETIRED),
         (record.instance_uuid is not None, Unfit.IN_USE),
+        (record.quarantined, Unfit.QUARANTINED),
         (record.state != AVAILABLE, Unfit.NOT_AVAILABLE),
         (record.power_state in (None, "error"), Unfit.NO_POWER_STATE),
     )

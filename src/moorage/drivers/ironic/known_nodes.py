@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 
+import msgspec
+
 from moorage.drivers.ironic.node_lease import NodeLease
 from moorage.drivers.ironic.record import NodeRecord
 
@@ -25,11 +27,12 @@ class KnownNodes:
         self._owned: frozenset[str] = frozenset()
         self._views: dict[str, Records] = {}
         """What was last answered, as long as it holds: others see by it whether there is anything new."""
+        self._quarantined: frozenset[str] = frozenset()
 
     def replace(self, records: Iterable[NodeRecord], began: float) -> None:
         """The whole partition, as of `began`. Own nodes that are missing stay: a listing is no proof."""
-        found = {record.uuid: record for record in records}
         with self._lock:
+            found = {record.uuid: self._marked(record) for record in records}
             listed = frozenset(found)
             for uuid, known in self._records.items():
                 if found.get(uuid) == known:
@@ -47,8 +50,8 @@ class KnownNodes:
         with self._lock:
             newer = {uuid: when for uuid, when in self._seen_at.items() if when > began}
             self._seen_at = newer
-            here = {record.uuid: record for record in stay}
-            gone = {record.uuid: record for record in left if record.uuid in self._records}
+            here = {record.uuid: self._marked(record) for record in stay}
+            gone = {record.uuid: self._marked(record) for record in left if record.uuid in self._records}
             changed = {
                 uuid: record
                 for uuid, record in (here | gone).items()
@@ -62,12 +65,27 @@ class KnownNodes:
                 self._listed = listed
                 self._views.clear()
 
-    def put(self, record: NodeRecord) -> None:
+    def put(self, record: NodeRecord) -> NodeRecord:
+        """The record as it is kept, which says also whether the node is in quarantine."""
         with self._lock:
+            kept = self._marked(record)
             self._seen_at[record.uuid] = time.monotonic()
-            if self._records.get(record.uuid) != record:
-                self._records[record.uuid] = record
+            if self._records.get(record.uuid) != kept:
+                self._records[record.uuid] = kept
                 self._views.clear()
+            return kept
+
+    def quarantine(self, uuids: frozenset[str]) -> None:
+        """These, and no others."""
+        with self._lock:
+            changed, self._quarantined = self._quarantined ^ uuids, uuids
+            for uuid in changed & self._records.keys():
+                self._records[uuid] = self._marked(self._records[uuid])
+                self._views.clear()
+
+    def _marked(self, record: NodeRecord) -> NodeRecord:
+        marked = record.uuid in self._quarantined
+        return record if record.quarantined == marked else msgspec.structs.replace(record, quarantined=marked)
 
     def drop(self, uuid: str) -> None:
         with self._lock:

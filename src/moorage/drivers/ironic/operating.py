@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from moorage.drivers.contract import NO_STATE, RUNNING, SHUT_DOWN, DriverError
+from moorage.drivers.contract import NO_STATE, RUNNING, SHUT_DOWN, MachineFailedError
 from moorage.drivers.ironic.client import IronicClient, IronicError
 from moorage.drivers.ironic.deploying import require_server
 from moorage.drivers.ironic.record import ACTIVE, POWER_OFF, POWER_ON, NodeRecord
@@ -42,7 +42,7 @@ class Powering:
         if power_of(record) == self._power and (self._asked or "reboot" not in self._target):
             return True
         if self._asked:
-            raise DriverError(f"{self._target}: {record.last_error or 'it had no effect'}")
+            raise MachineFailedError(f"{self._target}: {record.last_error or 'it had no effect'}")
         self._tried = True
         self._writer.set_power(self._target)
         self._asked = True

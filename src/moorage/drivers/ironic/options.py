@@ -89,6 +89,21 @@ OPTIONS: Options = {
             help="Seconds for which a machine has to be held for a server before the agent asks whether that "
             "server is there. If it is not, and the machine has Moorage's mark, it is torn down.",
         ),
+        cfg.IntOpt(
+            "quarantine_after",
+            default=3,
+            min=0,
+            help="Failures to deploy or to clean a machine after which no server comes to it any more, until "
+            "`moorage-manage ironic release`, or until an operator takes it out of use, or into maintenance, "
+            "in Ironic. 0 for never.",
+        ),
+        cfg.FloatOpt(
+            "quarantine_window",
+            default=86_400.0,
+            min=1.0,
+            help="Seconds in which these failures have to come. For as long, others are chosen before a "
+            "machine that failed.",
+        ),
         cfg.FloatOpt(
             "power_timeout",
             default=300.0,

@@ -17,8 +17,11 @@ REBUILD = "rebuild"
 POWER_ON = "power on"
 POWER_OFF = "power off"
 
+CLEAN_FAILED = "clean failed"
+MANAGED_STATES = frozenset({"enroll", "verifying", "manageable", "inspecting", "inspect wait"})
+"""In these an operator works on a node."""
 UNUSED_STATES = frozenset(
-    {AVAILABLE, "enroll", "verifying", "manageable", "cleaning", "clean wait", "clean failed"}
+    {AVAILABLE, "enroll", "verifying", "manageable", "cleaning", "clean wait", CLEAN_FAILED}
 )
 """In these a node has no server, even if it still says whose it was."""
 
@@ -41,6 +44,10 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     conductor_group: str = ""
     shard: str | None = None
     properties: dict[str, Any] = {}
+    fault: str | None = None
+    """Why Ironic has put it into maintenance by itself."""
+    quarantined: bool = False
+    """Not from Ironic: conductors say so, and it is written here so that it is part of what is compared."""
     target_power_state: str | None = None
     """This and what follows are asked for only of single nodes."""
     last_error: str | None = None
@@ -86,6 +93,7 @@ FIELDS = {
     "conductor_group": (1, 46),
     "shard": (1, 82),
     "properties": (1, 1),
+    "fault": (1, 42),
 }
 """What is asked for in a listing, each with the version that knows it."""
 

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from moorage.drivers.calls import Calls, DriverCall
 from moorage.drivers.contract import DriverError, NoRoomError, NotOursError, ServerSpec
 from moorage.drivers.ironic.client import BusyError, IronicClient, IronicError
+from moorage.drivers.ironic.failures import FailureLog
 from moorage.drivers.ironic.known_nodes import KnownNodes
 from moorage.drivers.ironic.machine_requirements import MachineRequirements
 from moorage.drivers.ironic.node_lease import NodeLease
@@ -39,12 +40,14 @@ class Reserver:
         calls: Calls,
         fleet: KnownNodes,
         pools: NodeLease,
+        failures: FailureLog,
     ) -> None:
         self._client = client
         self._settings = settings
         self._calls = calls
         self._fleet = fleet
         self._pools = pools
+        self._failures = failures
 
     def ask_for_one(
         self,
@@ -64,6 +67,7 @@ class Reserver:
             candidates = self._patiently(call, lambda: self._look_for(wish, partition, avoided))
         if not candidates:
             raise NoRoomError(f"no node of the partition is free for {wish}")
+        candidates = self._least_failing(candidates)
         # Classes that Placement does not tell apart are different ones to Ironic.
         resource_class = random.choice(candidates).resource_class
         chosen = [one.uuid for one in candidates if one.resource_class == resource_class]
@@ -109,15 +113,20 @@ class Reserver:
         if not self.keeps(call, pool_uuid):
             raise NotOursError(pool_uuid)
 
+    def _least_failing(self, candidates: list[NodeRecord]) -> list[NodeRecord]:
+        """Machines that failed lately come only if there is no other."""
+        failures = self._failures.avoided.failures
+        fewest = min(failures.get(one.uuid, 0) for one in candidates)
+        return [one for one in candidates if failures.get(one.uuid, 0) == fewest]
+
     def _look_for(
         self, wish: MachineRequirements, partition: Partition, avoided: Collection[str]
     ) -> list[NodeRecord]:
         """Machines that are free right now: what we know of most of them may be a minute old."""
         found: list[NodeRecord] = []
         for page in self._client.pages({**partition.filters(), **_FREE}):
-            for record in page:
-                self._fleet.put(record)
-            found += [one for one in page if one.uuid not in avoided and wish.fits(one)]
+            known = [self._fleet.put(record) for record in page]
+            found += [one for one in known if one.uuid not in avoided and wish.fits(one)]
             if len(found) >= _CANDIDATES:
                 break
         return found

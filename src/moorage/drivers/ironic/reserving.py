@@ -60,7 +60,8 @@ class ReservingDriver:
         self._lost: set[str] = set()
         self._calls = Calls()
         fleet, pools = self._machines.fleet, self._reservations.lease
-        self._reserver = Reserver(client, self._settings, self._calls, fleet, pools)
+        self.machine_failures = failures = self._machines.machine_failures
+        self._reserver = Reserver(client, self._settings, self._calls, fleet, pools, failures)
         self._last_marks = LastMarks(self._machines.examine)
         self._owning = threading.Lock()
 

@@ -16,6 +16,8 @@ class IronicSettings:
     ownership_patience: float = 60.0
     shared_capacity: bool = False
     full_listing_interval: float = 600.0
+    quarantine_after: int = 3
+    quarantine_window: float = 86_400.0
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> IronicSettings:
@@ -27,4 +29,6 @@ class IronicSettings:
             power_timeout=options.power_timeout,
             shared_capacity=options.shared_capacity,
             full_listing_interval=options.full_listing_interval,
+            quarantine_after=options.quarantine_after,
+            quarantine_window=options.quarantine_window,
         )
