@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from moorage.db import engine, migrate
-from tests.support import order
+from tests.support import engines, order
 from tests.support import postgres as postgres_server
 from tests.support.postgres import Postgres
 from tests.support.recycled_databases import RecycledDatabases
@@ -25,6 +25,8 @@ _serial = itertools.count(1)
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 """Tests start hundreds of Pythons, each of which would compile all that it imports, Neutron say, anew."""
+
+engines.hurry()
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")

@@ -16,9 +16,9 @@ import pytest
 from tests.conformance.nova_books import UUID, Auditor
 from tests.conformance.nova_scenario import HOSTS, STEPS, Scenario
 from tests.lab.nova import service as nova_service
-from tests.lab.nova.pristine import KIND
 from tests.lab.openstack import service as openstack
 from tests.lab.openstack.service import OpenStack
+from tests.lab.pristine import KIND
 from tests.support import debian, moorage, reference
 from tests.support import postgres as postgres_server
 from tests.support.faulty_proxy import FaultyProxy

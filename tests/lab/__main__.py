@@ -6,16 +6,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 from tests.conformance.suites import CLIENT_SUITES
 from tests.lab.client.openstack import CLIENT
-from tests.lab.ironic.service import IRONIC
+from tests.lab.ironic.pristine import pristine_dump
 from tests.lab.keystone.pristine import pristine_state
 from tests.lab.libvirt.programs import ready
 from tests.lab.nova.pristine import pristine_dumps
-from tests.lab.openstack.environment import OPENSTACK
-from tests.lab.tempest.environment import TEMPEST
+from tests.lab.openstack.pristine import pristine_schemas
 
 LONGEST_FIRST = (
-    *(pristine_dumps, OPENSTACK.bin, ready, pristine_state),
-    *(IRONIC.bin, CLIENT_SUITES.bin, CLIENT.bin, TEMPEST.bin),
+    *(pristine_dumps, pristine_schemas, ready, pristine_state),
+    *(pristine_dump, CLIENT_SUITES.bin, CLIENT.bin),
 )
 
 with ThreadPoolExecutor(2) as pool:

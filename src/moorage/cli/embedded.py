@@ -74,7 +74,7 @@ class Embedded:
             compute=address.url(plan.listen, plan.compute_port),
         )
         self.clouds_file = self._write_clouds_file()
-        migrate.sync(engine.from_conf(self.conf))
+        self._migrate()
         self._placement = PlacementService.from_conf(self.conf)
         self._placement.start()
         client = LocalPlacement(self._placement)
@@ -137,6 +137,12 @@ class Embedded:
             )
         except OSError as error:
             raise CommandError(f"can't listen on {address.url(self.plan.listen, port)}: {error}") from error
+
+    def _migrate(self) -> None:
+        """Without the services' bound on how long a statement may take."""
+        connected = engine.from_conf(self.conf)
+        migrate.sync(connected)
+        connected.dispose()
 
     def _listen_for_consoles(self) -> socket.socket:
         """Where nobody asks for a port, any will do: the URLs of consoles name it."""

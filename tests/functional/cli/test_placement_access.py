@@ -17,7 +17,6 @@ from moorage.cli import credentials, settings
 from moorage.cli.errors import CommandError
 from moorage.cli.placement_access import require_placement
 from moorage.cli.status import Checks
-from moorage.db import engine, migrate
 from moorage.placement.client.connect import connect
 from moorage.placement.client.contract import PlacementUnavailableError
 from moorage.placement.client.probe import PlacementHealth, probe
@@ -76,9 +75,7 @@ def site(stage: Stage, tmp_path: Path, sqlite_url: str) -> Site:
     known = credentials.of_directory(tmp_path)
     extra = {"auth": {"strategy": "basic", "basic_auth_file": str(known.password_file)}}
     port = stage.fresh(extra=extra)
-    made = Site(tmp_path, sqlite_url, f"http://127.0.0.1:{port}", known.password)
-    migrate.sync(engine.connect(sqlite_url))
-    return made
+    return Site(tmp_path, sqlite_url, f"http://127.0.0.1:{port}", known.password)
 
 
 def run(program: str, config: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

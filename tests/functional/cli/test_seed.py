@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.cli import seeding
-from moorage.db import engine, migrate
+from moorage.db import engine
 from moorage.db.database import Database
 from moorage.db.tables.compute import flavors
 from moorage.db.tables.images import images
@@ -35,10 +36,10 @@ def _configured(directory: Path, database_url: str) -> Path:
 
 
 @pytest.fixture
-def database(database_url: str) -> Database:
+def database(database_url: str) -> Iterator[Database]:
     connected = engine.connect(database_url)
-    migrate.sync(connected)
-    return Database(connected)
+    yield Database(connected)
+    connected.dispose()
 
 
 def run(config_file: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -85,9 +86,8 @@ def test_a_new_cloud_gets_no_flavor_back_that_was_deleted(database: Database) ->
 
 
 def test_the_small_guest_is_put_there_once_and_takes_the_place_of_an_older_one(
-    database_url: str, tmp_path: Path
+    database: Database, tmp_path: Path
 ) -> None:
-    database = Database(engine.connect(database_url))
     images_of = ImageService(database, ImageFiles(tmp_path / "images"), 1024 * 1024)
     assert seeding.add_guest_image(images_of, tmp_path) is None, "nobody has made it"
     ids = []

@@ -72,9 +72,9 @@ def test_members_are_those_that_live(cloud: Cloud) -> None:
     group = make(user, "members").json["server_group"]["id"]
     living, deleted = (add_server(cloud, name, "h", uuids.generate()) for name in ("living", "deleted"))
     with cloud.database.write() as connection:
-        joined = sa.select(server_groups.c.id, servers.c.id).where(
-            server_groups.c.uuid == group, servers.c.uuid.in_([living, deleted])
-        )
+        both = server_groups.join(servers, servers.c.uuid.in_([living, deleted]))
+        joined = sa.select(server_groups.c.id, servers.c.id).select_from(both)
+        joined = joined.where(server_groups.c.uuid == group)
         connection.execute(sa.insert(server_group_members).from_select(["group_id", "server_id"], joined))
         now = sa.func.current_timestamp()
         connection.execute(sa.update(servers).where(servers.c.uuid == deleted).values(deleted_at=now))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -16,8 +17,10 @@ from moorage.db.tables.aggregates import chores
 
 
 @pytest.fixture
-def database(sqlite_url: str) -> Database:
-    return Database(engine.connect(sqlite_url))
+def database(sqlite_url: str) -> Iterator[Database]:
+    connected = engine.connect(sqlite_url)
+    yield Database(connected)
+    connected.dispose()
 
 
 def _insert(name: str, connection: sa.Connection) -> None:

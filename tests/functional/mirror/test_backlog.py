@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from types import NoneType
 from typing import Any, cast
 
 import pytest
@@ -132,12 +134,12 @@ def test_who_writes_late_does_not_have_the_last_word(site: Site, last: str, dies
     set_status(site, "h", first)
     late = Pausing(site.placement, dies)
     mirror = StatusMirror(site.cloud.database, cast(PlacementClient, late))
-    thread = threading.Thread(target=mirror.follow, args=("h",), daemon=True)
-    thread.start()
-    assert late.stopped.wait(60)
-    set_status(site, "h", last)
-    late.go_on.set()
-    thread.join(60)
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(mirror.follow, "h")
+        assert late.stopped.wait(60)
+        set_status(site, "h", last)
+        late.go_on.set()
+        assert isinstance(following.exception(60), SystemExit if dies else NoneType)
     if dies:
         assert marked(site, "n") == [last == "enabled"], "the late write has come true"
         catch_up(site)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import pytest
@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from moorage.core import config, uuids
 from moorage.core.config import ConfigError
-from moorage.db import engine, migrate
+from moorage.db import engine
 from moorage.db.database import Database
 from moorage.db.tables.compute import addresses
 from moorage.network.contract import Binding, NetworkError, Networks, PortRecord, PortRequest, ServerPorts
@@ -25,10 +25,10 @@ RANGES = {"default": "10.0.0.1-10.0.0.4", "rack": "10.0.1.0/29"}
 
 
 @pytest.fixture
-def database(database_url: str) -> Database:
+def database(database_url: str) -> Iterator[Database]:
     connected = engine.connect(database_url)
-    migrate.sync(connected)
-    return Database(connected)
+    yield Database(connected)
+    connected.dispose()
 
 
 def network(database: Database, ranges: Mapping[str, str] = RANGES) -> PoolNetwork:

@@ -9,7 +9,6 @@ import requests
 from keystoneauth1 import adapter, noauth, session
 
 from moorage.core import config
-from moorage.db import engine, migrate
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.http.auth import Wsgi
 from moorage.placement import wsgi
@@ -38,7 +37,6 @@ def application(module_database_url: str) -> Iterator[Wsgi]:
     """Our service, empty, on each of the databases."""
     overrides = {"database.connection": module_database_url, "auth.strategy": "none"}
     conf = config.read([], wsgi.OPTIONS, overrides)
-    migrate.sync(engine.from_conf(conf))
     service = PlacementService.from_conf(conf)
     service.start()
     yield wsgi.build(conf, service)
@@ -63,7 +61,6 @@ def local_on_postgresql(postgres_url: str) -> Iterator[PlacementClient]:
 
 def _local(url: str) -> Iterator[PlacementClient]:
     conf = config.read([], [DATABASE_OPTIONS, PLACEMENT_OPTIONS], {"database.connection": url})
-    migrate.sync(engine.from_conf(conf))
     service = PlacementService.from_conf(conf)
     service.start()
     yield LocalPlacement(service)

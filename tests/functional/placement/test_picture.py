@@ -11,7 +11,6 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.core import config, uuids
-from moorage.db import engine, migrate
 from moorage.db.options import OPTIONS as DATABASE_OPTIONS
 from moorage.placement.claims import Claim
 from moorage.placement.options import OPTIONS as PLACEMENT_OPTIONS
@@ -24,7 +23,6 @@ from moorage.placement.store.providers import Provider
 @pytest.fixture
 def service(postgres_url: str) -> Iterator[PlacementService]:
     conf = config.read([], [DATABASE_OPTIONS, PLACEMENT_OPTIONS], {"database.connection": postgres_url})
-    migrate.sync(engine.from_conf(conf))
     service = PlacementService.from_conf(conf)
     yield service  # not started: its housekeeping would read the feed before the test does
     service.stop()

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from moorage.core import config, uuids
-from moorage.db import engine, migrate
 from moorage.placement.claims import Claim
 from moorage.placement.errors import (
     ClassNotFound,
@@ -37,7 +36,6 @@ def test_what_does_not_exist_is_told_before_what_does_not_fit(
     sqlite_url: str, refusal: type[Exception], resources: dict[str, dict[str, int]], more: dict[str, Any]
 ) -> None:
     conf = config.read([], OPTIONS, {"database.connection": sqlite_url})
-    migrate.sync(engine.from_conf(conf))
     service = PlacementService.from_conf(conf)
     service.start()
     service.database.transact(lambda connection: providers.create(connection, NODE, "node", None))

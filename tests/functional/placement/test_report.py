@@ -10,7 +10,6 @@ import sqlalchemy as sa
 from falcon.testing import Result, TestClient
 
 from moorage.core import config
-from moorage.db import engine, migrate
 from moorage.db.tables.placement import changes
 from moorage.placement.service import PlacementService
 from moorage.placement.wsgi import OPTIONS, build
@@ -66,7 +65,6 @@ class Fleet:
 def fleet(database_url: str) -> Iterator[Fleet]:
     overrides = {"database.connection": database_url, "auth.strategy": "none"}
     conf = config.read([], OPTIONS, overrides)
-    migrate.sync(engine.from_conf(conf))
     service = PlacementService.from_conf(conf)
     service.start()
     headers = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,13 +12,11 @@ import requests
 
 from tests.lab.ironic import settings
 from tests.lab.ironic.nodes import HEADERS, Nodes
-from tests.support.environments import Environment
+from tests.lab.ironic.pristine import IRONIC, ironic_database
 from tests.support.postgres import Postgres
 from tests.support.processes import Service, free_port, start_service, wait_until
 from tests.support.profiles import ini
 
-HERE = Path(__file__).resolve().parent
-IRONIC = Environment("ironic", HERE / "requirements.txt", HERE / "constraints.txt")
 _WSGI = """import sys
 sys.argv = ["ironic-api", "--config-file", {config!r}]
 from ironic.wsgi import application
@@ -33,15 +30,9 @@ def running(
     """A new, empty Ironic; what is yielded enrols nodes in it and asks about them."""
     programs, port = IRONIC.bin(), free_port()
     with ExitStack() as stack:
-        url = database.create_kinder_database("ironic").replace("+psycopg:", "+psycopg2:")
+        url = ironic_database(database)
         config = directory / "ironic.conf"
         config.write_text(ini(settings.common(directory, url, port, deploy_delay)))
-        subprocess.run(
-            [programs / "ironic-dbsync", "--config-file", config, "create_schema"],
-            check=True,
-            capture_output=True,
-            env=_quiet(),
-        )
         # Nothing in it is worth a polite end, which takes long.
         stack.callback(_api(programs, directory, config, port).kill)
         for group, address in zip(groups, _addresses(len(groups)), strict=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -20,6 +19,7 @@ from tests.lab.keystone.service import Keystone, Person
 from tests.lab.keystone.settings import REGION
 from tests.lab.openstack import settings
 from tests.lab.openstack.environment import HERE, OPENSTACK
+from tests.lab.openstack.pristine import glance_database, neutron_database
 from tests.lab.ovn.central import OvnCentral
 from tests.lab.wsgi import serve
 from tests.support import postgres
@@ -116,8 +116,8 @@ def _glance(
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/glance/glance-api-paste.ini", directory)
     config = directory / "glance-api.conf"
-    config.write_text(ini(settings.glance(directory, url, keystone, person, page)))
-    _run(programs / "glance-manage", "--config-file", config, "db_sync")
+    database_url = glance_database(directory / "glance.sqlite")
+    config.write_text(ini(settings.glance(directory, database_url, url, keystone, person)))
     variables = {"OS_GLANCE_CONFIG_DIR": str(directory)}
     return serve(
         OPENSTACK, "glance.wsgi.api:application", directory, ports["glance"], variables, path="/versions"
@@ -137,11 +137,8 @@ def _neutron(
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/neutron/api-paste.ini", directory / "neutron-paste.ini")
     shutil.copy(HERE / "simulated_hosts.py", directory)
-    url = database.create_kinder_database("neutron").replace("+psycopg:", "+psycopg2:")
-    (directory / "neutron.conf").write_text(
-        ini(settings.neutron(directory, url, keystone, person, page, ovn))
-    )
-    _run(programs / "python", HERE / "neutron_schema.py", url)
+    url = neutron_database(database)
+    (directory / "neutron.conf").write_text(ini(settings.neutron(directory, url, keystone, person, ovn)))
     return _serve_neutron(directory, ports)
 
 
@@ -156,9 +153,3 @@ def _serve_neutron(directory: Path, ports: Mapping[str, int]) -> Service:
     return serve(
         OPENSTACK, "neutron.wsgi.api:application", directory, ports["neutron"], variables, threads=16
     )
-
-
-def _run(*command: str | Path) -> None:
-    ran = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    if ran.returncode:
-        raise RuntimeError(f"{command[0]} failed:\n{ran.stdout[-2000:]}{ran.stderr[-4000:]}")

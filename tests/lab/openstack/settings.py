@@ -30,7 +30,7 @@ def _authtoken(keystone: Keystone, person: Person) -> dict[str, str]:
     }
 
 
-def glance(directory: Path, url: str, keystone: Keystone, person: Person, page: str) -> Settings:
+def glance(directory: Path, database_url: str, url: str, keystone: Keystone, person: Person) -> Settings:
     return {
         "DEFAULT": {
             "log_file": str(directory / "glance.log"),
@@ -44,6 +44,7 @@ def glance(directory: Path, url: str, keystone: Keystone, person: Person, page: 
             "connection": f"sqlite:///{directory / 'glance.sqlite'}",
             "sqlite_synchronous": "false",
         },
+        "database": {"connection": database_url},
         "glance_store": {"default_backend": "file"},
         **{
             section: {"filesystem_store_datadir": str(directory / section)}
