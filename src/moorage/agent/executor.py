@@ -18,7 +18,7 @@ from moorage.agent.reporter import Reporter
 from moorage.agent.shared_threads import SharedThreads, destroyers
 from moorage.agent.start_permits import MAY_START, NotWantedError, StartPermits
 from moorage.agent.task_queues import TaskQueues
-from moorage.bus.contract import ABORT, DISCARD, HURRY, NO_ROOM, RELEASE_PORTS, UNDO_RESIZE, Result, Task
+from moorage.bus.contract import ABORT, DISCARD, HURRY, LAST, NO_ROOM, RELEASE_PORTS, Result, Task
 from moorage.core.elastic_pool import PoolShare
 from moorage.drivers.contract import (
     Driver,
@@ -29,7 +29,7 @@ from moorage.drivers.contract import (
     ServerSpec,
     StartNotPermittedError,
 )
-from moorage.drivers.parts import LiveMovable
+from moorage.drivers.parts import LiveMovable, SharedStorage
 from moorage.network import delegation
 from moorage.network.delegation import Delegated
 
@@ -245,6 +245,8 @@ class Executor:
         return {**driver_tasks.made(self._driver, task, power), delegation.MADE: told}
 
     def _destroy(self, task: Task) -> Facts:
+        if task.payload.get(LAST) and isinstance(self._driver, SharedStorage):
+            self._driver.forsake(task.server_uuid)
         self._driver.destroy(task.server_uuid, task.node_uuid)
         if self._ports.have_network and delegation.HOLDING in task.payload:
             self._release_ports(task)

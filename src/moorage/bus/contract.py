@@ -64,6 +64,9 @@ HURRY = "hurry_live_migration"
 no result, and are forgotten if none is at work."""
 
 
+LAST = "last"
+"""In the payload of a `destroy`: the server is deleted, and no other host that lives has anything of it."""
+
 NO_ROOM = "no_room"
 """Among the facts of a result that failed: nothing was left for the server, which is no fault of the host."""
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from moorage.cli import seeding, settings, sync_aggregates
+from moorage.cli.consoles import consoles
 from moorage.cli.errors import Commands
 from moorage.cli.ironic import ironic
 from moorage.cli.options import ConfigFiles, Json
@@ -24,6 +25,7 @@ commands.add_typer(database, name="db")
 commands.add_typer(sync_aggregates.placement, name="placement")
 commands.add_typer(ironic, name="ironic")
 commands.add_typer(auth, name="auth")
+commands.add_typer(consoles, name="consoles")
 
 
 @commands.callback()

@@ -251,6 +251,15 @@ class GuestAddressing(Protocol):
         """The UUID of the server that has this address on a network of this host; None if none has."""
 
 
+@runtime_checkable
+class SharedStorage(Protocol):
+    """What it keeps of servers may be seen by other hosts, too."""
+
+    def forsake(self, server_uuid: str) -> None:
+        """The server is deleted, and no other host that lives has it: what others have left of it, where this
+        one sees it, is not kept for them, and goes with the `destroy` that follows."""
+
+
 class StartPermit(NamedTuple):
     """That a server may be made to run: until then, by `uptime`, it is surely nobody else's."""
 

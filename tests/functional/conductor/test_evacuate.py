@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.drivers.fake.driver import FakeDriver
 from tests.functional.conductor.conftest import Make
 
 
@@ -120,3 +121,31 @@ def test_deleting_in_mid_evacuation_leaves_nothing(harbour: Make) -> None:
     place.cloud.delete(uuid)
     place.cloud.await_gone([uuid])
     assert place.cloud.holders() == place.cloud.addressed() == set()
+
+
+def test_who_has_a_deleted_server_last_keeps_nothing_for_dead_hosts(
+    harbour: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    forsaken: list[tuple[str, str]] = []
+
+    def forsake(driver: FakeDriver, server_uuid: str) -> None:
+        forsaken.append((driver.nodes()[0].name, server_uuid))
+
+    monkeypatch.setattr(FakeDriver, "forsake", forsake, raising=False)
+    place = harbour()
+    moved = place.running()
+    place.act(moved, {"migrate": None})
+    there = place.settled(moved, "VERIFY_RESIZE")["OS-EXT-SRV-ATTR:host"]
+    place.cloud.delete(moved)
+    place.cloud.await_gone([moved])
+    assert [uuid for _, uuid in forsaken] == [moved], "of two hosts that live, only the last one"
+    assert not forsaken[0][0].startswith(there)
+    forsaken.clear()
+    dead = place.running()
+    place.die(place.host_of(dead))
+    place.act(dead, {"evacuate": {}}, status=200)
+    there = place.settled(dead, "SHUTOFF")["OS-EXT-SRV-ATTR:host"]
+    place.cloud.delete(dead)
+    place.cloud.await_gone([dead])
+    ((node, uuid),) = forsaken
+    assert (node.startswith(there), uuid) == (True, dead)

@@ -13,20 +13,18 @@ from typing import Any
 
 import pytest
 import requests
-import sqlalchemy as sa
 
-from moorage.compute.consoles import tokens
 from moorage.consoles import relay
 from moorage.consoles.server import ConsoleServer, listener
 from moorage.consoles.sessions import CUT, OPEN
 from moorage.consoles.settings import ConsoleSettings
-from moorage.db.tables.consoles import console_tokens
 from moorage.drivers.contract import DriverError
 from moorage.drivers.fake import serial_line
 from moorage.drivers.fake.driver import FakeDriver
 from moorage.drivers.parts import ConsoleAddress
 from tests.functional.consoles.conftest import Guests, Make
 from tests.functional.consoles.test_remote_consoles import expire, opened
+from tests.support import moorage
 from tests.support.processes import wait_until
 from tests.support.websockets import Refused, WebSocketClient
 
@@ -147,7 +145,7 @@ def test_a_deleted_server_takes_its_open_consoles_along(
 
 
 def test_a_server_that_moves_and_a_token_that_is_taken_back_close_consoles(
-    guests: Make, proxy: MakeProxy, monkeypatch: pytest.MonkeyPatch
+    guests: Make, proxy: MakeProxy, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("moorage.drivers.fake.serial_line.SerialLines.hang_up", lambda *_: None)
     cloud = guests(hosts=2)
@@ -159,12 +157,22 @@ def test_a_server_that_moves_and_a_token_that_is_taken_back_close_consoles(
     client.close()
     token = wait_until_opened(cloud, uuid)
     client = served.open(token)
-    database = cloud.yard.placement.database
-    with database.read() as connection:
-        [server_id] = set(connection.execute(sa.select(console_tokens.c.server_id)).scalars())
-    assert database.transact(lambda connection: tokens.revoke(connection, server_id)) >= 1
+    assert manage(tmp_path, cloud, "close", uuid).startswith("2 URLs taken back")
     client.await_end()
     client.close()
+    with pytest.raises(Refused):
+        served.open(token)
+    assert manage(tmp_path, cloud, "close", uuid).startswith("0 URLs")
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        manage(tmp_path, cloud, "close", "nobody")
+    assert error.value.stderr.strip().endswith("there is no server nobody")
+
+
+def manage(directory: Path, cloud: Guests, *words: str) -> str:
+    """What an operator has done by `moorage-manage consoles`."""
+    config = moorage.configure(directory, cloud.yard.conf.database.connection)
+    command = [str(moorage.PROGRAMS / "moorage-manage"), "--config-file", str(config), "consoles", *words]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def wait_until_opened(cloud: Guests, uuid: str) -> str:

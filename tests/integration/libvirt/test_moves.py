@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
-from moorage.drivers.parts import Diagnosable, ResizableInPlace, ResizeChecking, require
+from moorage.drivers.parts import Diagnosable, ResizeChecking, SharedStorage, require
 from tests.integration.libvirt.moving import MovingStand, Two, carried, directory, goes_on, log, runs, two
 from tests.lab.libvirt import tiny_guest
 from tests.lab.libvirt.hosts import LibvirtLab
@@ -167,6 +167,25 @@ def test_a_dead_host_s_server_goes_on_with_its_disk_where_that_is_seen(
         assert both.runs_on(spec) == ["h2"]
         runs(other, spec, 4)
         other.driver.destroy(spec.uuid, there.node_uuid)
+        assert one.leftovers() == other.leftovers() == []
+
+
+def test_an_evacuated_server_that_is_deleted_leaves_nothing_for_its_dead_host(
+    pair: LibvirtLab, tmp_path: Path
+) -> None:
+    with two(pair, tmp_path, shared=True) as both:
+        one, other = both.one, both.two
+        spec = one.spec(network=[one.port()])
+        one.driver.spawn(spec)
+        one.host.kill_guest(spec.uuid)
+        wait_until(lambda: not both.runs_on(spec), "the end of the guest")
+        there = both.spec(other, spec, keep_disk=True)
+        assert other.driver.spawn(there) == RUNNING
+        require(other.driver, SharedStorage).forsake(spec.uuid)
+        other.driver.destroy(spec.uuid, there.node_uuid)
+        assert not directory(one, spec).exists()
+        assert one.taps.plugged()
+        one.driver.destroy(spec.uuid, spec.node_uuid)  # it was not so dead after all
         assert one.leftovers() == other.leftovers() == []
 
 

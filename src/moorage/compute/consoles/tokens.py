@@ -97,8 +97,13 @@ def keep(connection: Connection, ids: Collection[int]) -> None:
     connection.execute(used.values(used_at=utcnow()))
 
 
-def revoke(connection: Connection, server_id: int) -> int:
-    """Close the consoles of a server to all who have a token; how many tokens there were."""
+def revoke(connection: Connection, server_uuid: str) -> int | None:
+    """Close the consoles of a server to all who have a token; how many tokens there were, None if there is
+    no such server."""
+    known = sa.select(servers.c.id).where(servers.c.uuid == server_uuid, servers.c.deleted_at.is_(None))
+    server_id = connection.execute(known).scalar_one_or_none()
+    if server_id is None:
+        return None
     gone = sa.delete(console_tokens).where(console_tokens.c.server_id == server_id)
     return int(connection.execute(gone).rowcount)
 

@@ -7,14 +7,13 @@ In mid-move both ends may have the server, so both are cleaned, one after the ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 import msgspec
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import RELEASE_PORTS
-from moorage.compute.hosts import vanished_nodes
+from moorage.bus.contract import LAST, RELEASE_PORTS
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration
 from moorage.compute.servers import servers
@@ -89,7 +88,7 @@ class Delete(OperationKind):
             reachable,
             "destroy",
             then="destroyed",
-            payload=lambda _work: {},
+            payload=lambda work: {LAST: True} if _is_last(work, up) else {},
             host=lambda work: work.state.host,
             node_uuid=lambda work: work.state.ends[0][1],
         )
@@ -178,6 +177,11 @@ def _ends(work: Work[DeleteState], move: Migration | None) -> list[tuple[str, st
     if move is not None:
         found += [(move.source_host, move.source_node_uuid), (move.dest_host, move.dest_node_uuid)]
     return [(host, node_uuid or "") for host, node_uuid in dict.fromkeys(found) if host]
+
+
+def _is_last(work: Work[DeleteState], up: Collection[str]) -> bool:
+    """Whether the host that is asked next is the last one that can be."""
+    return not any(host in up for host, _ in work.state.ends[1:])
 
 
 def _mark_deleted(server_id: int, connection: Connection) -> None:

@@ -79,6 +79,11 @@ class LibvirtDriver:
     def destroy(self, server_uuid: str, node_uuid: str) -> None:
         self._spawning.destroy(server_uuid)
 
+    def forsake(self, server_uuid: str) -> None:
+        """Late: a deleted server never comes back, wherever."""
+        with self.backend.locks.hold(server_uuid):
+            self.backend.directory(server_uuid).forget_others()
+
     def interrupt(self, server_uuid: str) -> None:
         self.backend.calls.interrupt(server_uuid, Interruption.DESTROYED)
 

@@ -9,6 +9,7 @@ import pytest
 
 from moorage.drivers.contract import DriverError, ServerSpec
 from moorage.drivers.libvirt.storage.server_directory import ServerDirectory, ServerRecord
+from moorage.drivers.libvirt.vifs.contract import Vif
 
 SPEC = ServerSpec("server-1", "web", "project-1", "user-1", "a", {})
 
@@ -86,3 +87,18 @@ def test_a_server_that_was_destroyed_does_not_come_back(tmp_path: Path) -> None:
     with pytest.raises(DriverError):
         directory.write(ServerRecord(SPEC))
     assert not directory.path.exists()
+
+
+def test_a_host_that_was_forgotten_still_knows_what_it_had_plugged(tmp_path: Path) -> None:
+    vif = Vif("port-1", "fa:16:3e:00:00:01", "tap1")
+    dead, heir = made(tmp_path, "a"), made(tmp_path, "b")
+    dead.write(msgspec.structs.replace(dead.require(), vifs=[vif]))
+    heir.forget_others()
+    assert heir.others() == []
+    assert dead.read() is None
+    heir.remove()
+    assert not heir.path.exists()
+    assert dead.plugged() == [vif]
+    dead.remove()
+    assert dead.plugged() == []
+    assert list(tmp_path.iterdir()) == []

@@ -145,7 +145,7 @@ class Spawning:
         with backend.locks.hold(server_uuid):
             backend.domains.remove(server_uuid)
             record = directory.read()
-            for vif in [] if record is None else record.vifs:
+            for vif in directory.plugged():
                 backend.vifs.unplug(server_uuid, vif)
             if record is not None and record.token:
                 backend.domains.connection.run(

@@ -19,6 +19,8 @@ from moorage.drivers.libvirt.vifs.contract import Vif
 
 _RECORD = ("server.", ".json")
 _OWNER = "owner"
+_ASIDE = "_left"
+"""Beside the servers' directories: by node, records of servers that others have forgotten there."""
 
 
 class Departure(msgspec.Struct, frozen=True):
@@ -170,9 +172,34 @@ class ServerDirectory:
         self._put(self.path / _OWNER, node_uuid.encode())
 
     def forget_others(self) -> None:
-        """Their hosts are dead, or as good as that: nothing here is for them any more."""
+        """Their hosts are dead, or as good as that: nothing here is for them any more. Their records are put
+        aside: one that comes back after all has to know what it had plugged."""
         for node_uuid in self.others():
-            (self.path / node_uuid.join(_RECORD)).unlink(missing_ok=True)
+            aside = self._aside(node_uuid)
+            aside.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(self.path / node_uuid.join(_RECORD), aside)
+
+    def plugged(self) -> list[Vif]:
+        """All that this host may have plugged for the server, also if others have forgotten it here."""
+        record = self.read()
+        return [*([] if record is None else record.vifs), *self._left_plugged()]
+
+    def _left_plugged(self) -> list[Vif]:
+        try:
+            return msgspec.json.decode(self._aside(self.node_uuid).read_bytes(), type=ServerRecord).vifs
+        except FileNotFoundError:
+            return []
+
+    def _forget_left(self) -> None:
+        aside = self._aside(self.node_uuid)
+        aside.unlink(missing_ok=True)
+        for empty in (aside.parent, aside.parent.parent):
+            with contextlib.suppress(OSError):  # others are in there, too, or it was never made
+                empty.rmdir()
+
+    def _aside(self, node_uuid: str) -> Path:
+        return self.path.parent / _ASIDE / node_uuid / f"{self.server_uuid}.json"
 
     def remove(self) -> None:
         """All that is this host's; the record last, since it knows what is plugged.
@@ -180,6 +207,7 @@ class ServerDirectory:
         Each host takes its record away before it looks for others again: so one of two sees that it is the
         last, and removes what they shared.
         """
+        self._forget_left()
         if not self.path.exists():
             return
         if self.others():
