@@ -110,8 +110,10 @@ class GuestDeployment(Deployment):
         return super()._configure(name, {**told, **more})
 
     def _configure_server(self, name: str, more: Settings) -> Path:
-        own = {"images": {"directory": str(self.directory / "images")}, "compute": _COMPUTE}
-        return super()._configure_server(name, {**own, **more})
+        images = {"directory": str(self.directory / "images")}
+        return super()._configure_server(
+            name, {"images": images, **self.neighbours.server_sections(), **more}
+        )
 
     def configure_agent(self, host: str, more: Settings) -> Path:
         address = self.lab.hosts[host].address

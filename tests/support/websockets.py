@@ -17,9 +17,17 @@ class Refused(Exception):
 
 
 class WebSocketClient:
-    def __init__(self, url: str, origin: str | None = None, context: ssl.SSLContext | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        origin: str | None = None,
+        context: ssl.SSLContext | None = None,
+        timeout: float = 10.0,
+    ) -> None:
+        """`timeout` is for each answer, or part of one."""
+        self._timeout = timeout
         parts = urlsplit(url)
-        raw: Any = socket.create_connection((parts.hostname, parts.port), 10)
+        raw: Any = socket.create_connection((parts.hostname, parts.port), timeout)
         self._socket = raw if context is None else context.wrap_socket(raw, server_hostname=parts.hostname)
         lines = [
             f"GET {parts.path or '/'}?{parts.query} HTTP/1.1",
@@ -78,7 +86,7 @@ class WebSocketClient:
         except OSError:
             ended = True
         if not ended:
-            self._socket.settimeout(10)
+            self._socket.settimeout(self._timeout)
         return ended
 
     def await_end(self, timeout: float = 10.0) -> None:

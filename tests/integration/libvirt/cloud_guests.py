@@ -104,9 +104,13 @@ class GuestCloud:
 
     def boot(self, name: str, *more: str) -> dict[str, Any]:
         """With the client's own patience."""
-        wanted = ("--flavor", "m1.guest", "--image", "moorage-guest", "--key-name", "mine", *more)
-        shown: dict[str, Any] = self.ask("server", "create", *wanted, "--wait", name)
+        shown = self.create(name, *more, "--wait")
         assert shown["status"] == "ACTIVE", shown
+        return shown
+
+    def create(self, name: str, *more: str, image: str = "moorage-guest") -> dict[str, Any]:
+        wanted = ("--flavor", "m1.guest", "--image", image, "--key-name", "mine")
+        shown: dict[str, Any] = self.ask("server", "create", *wanted, *more, name)
         return shown
 
     def show(self, name: str) -> dict[str, Any]:
@@ -150,7 +154,7 @@ class GuestCloud:
         inside: Sequence[str] = (),
         check: bool = True,
     ) -> str:
-        """Run a command inside a guest, from its host; `inside` leads to a network that the host is not on."""
+        """Run a command inside a guest, from its host; `inside` leads to networks that the host is not on."""
         login = ("ssh", "-i", self.key, *_SSH, f"root@{address}")
         return host.run(*inside, *login, command, check=check)
 
@@ -159,7 +163,36 @@ class GuestCloud:
         url = urlsplit(str(self.ask("console", "url", "show", f"--{kind}", name)["url"]))
         query = parse_qs(url.query)
         token = query["token"][0] if "token" in query else unquote(query["path"][0]).partition("token=")[2]
-        return WebSocketClient(f"ws://{url.netloc}/?token={token}", origin=f"http://{url.netloc}")
+        return WebSocketClient(
+            f"ws://{url.netloc}/?token={token}", origin=f"http://{url.netloc}", timeout=BOOT_SECONDS
+        )
+
+
+class SerialLine:
+    """A shell in a guest, reached as its console."""
+
+    def __init__(self, client: WebSocketClient) -> None:
+        self._client = client
+
+    def run(self, command: str) -> str:
+        """What it prints; that has to come within seconds."""
+        self._client.send(f"\necho begin=$((6 * 7)); {command}; echo; echo end=$((6 * 7))\n".encode())
+        told = b""
+        while b"end=42" not in told:
+            told += self._client.receive(1)
+        return told.partition(b"begin=42\r\n")[2].partition(b"\r\nend=42")[0].decode()
+
+    def close(self) -> None:
+        self._client.close()
+
+
+@contextmanager
+def serial_line(cloud: GuestCloud, name: str) -> Iterator[SerialLine]:
+    line = SerialLine(cloud.console(name, "serial"))
+    try:
+        yield line
+    finally:
+        line.close()
 
 
 def address_of(shown: dict[str, Any]) -> str:

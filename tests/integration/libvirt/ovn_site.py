@@ -125,14 +125,16 @@ def _furnished(made: GuestDeployment, openstack: OpenStack, image: GuestImage) -
     wait_until(lambda: _hosts_known(neutron) >= set(made.lab.hosts), "Neutron to know the hosts", PATIENCE)
     clouds = directory / "clouds.yaml"
     clouds.write_text(keystone_clouds(openstack.keystone, openstack.moorage, openstack.demo))
-    operator, user = (GuestCloud(clouds, directory, each.name) for each in (openstack.moorage, openstack.demo))
+    operator, user = (
+        GuestCloud(clouds, directory, each.name) for each in (openstack.moorage, openstack.demo)
+    )
     operator.add_flavor()
     operator.add_image(image)
     user.add_key()
     network = user.ask("network", "create", NETWORK)["id"]
     user.order("subnet", "create", "--network", NETWORK, "--subnet-range", CIDR, NETWORK)
     user.order("security", "group", "rule", "create", "--protocol", "tcp", "--dst-port", "22", "default")
-    user.order("server", "group", "create", "--policy", "anti-affinity", "apart")
+    user.order("server", "group", "create", "--policy", "soft-anti-affinity", "apart")
     return OvnSite(made, openstack, operator, user, neutron, network)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.integration.embedded import MOORAGE
 from tests.integration.libvirt import cloud_guests
-from tests.integration.libvirt.cloud_guests import GuestCloud, address_of, answers_ping
+from tests.integration.libvirt.cloud_guests import GuestCloud, address_of, answers_ping, serial_line
 from tests.lab.libvirt import hosts
 from tests.lab.libvirt.hosts import LibvirtHost, LibvirtLab
 from tests.support.processes import is_alive, wait_until
@@ -97,12 +97,8 @@ def test_its_screen_and_its_serial_line_are_reached_through_the_proxy(
     screen = cloud.console(NAME, "novnc")
     assert screen.receive(12).startswith(b"RFB 003.")
     screen.close()
-    line = cloud.console(NAME, "serial")
-    line.send(b"\necho answer=$((6 * 7))\n")
-    told = b""
-    while b"answer=42" not in told:
-        told += line.receive(1)
-    line.close()
+    with serial_line(cloud, NAME) as line:
+        assert line.run("echo answer=$((7 * 7))") == "answer=49\r\n"
 
 
 def test_a_paused_server_stands_still_and_goes_on(cloud: GuestCloud, host: LibvirtHost, address: str) -> None:

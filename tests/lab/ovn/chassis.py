@@ -13,7 +13,7 @@ from tests.lab.ovn.central import OvnCentral
 from tests.support.processes import wait_until
 
 _TUNNEL_NET = "192.168.254"
-_RUN = "/run/openvswitch"
+_RUN, _LOGS = "/run/openvswitch", "/var/log/openvswitch"
 
 
 @contextmanager
@@ -43,6 +43,19 @@ def database_of(host: LibvirtHost) -> Path:
     return host.directory / "ovs" / "run" / "db.sock"
 
 
+def freeze(host: LibvirtHost) -> None:
+    """OVN does not notice what is plugged here, until `thaw`."""
+    _signal(host, "STOP")
+
+
+def thaw(host: LibvirtHost) -> None:
+    _signal(host, "CONT")
+
+
+def _signal(host: LibvirtHost, name: str) -> None:
+    host.run("sh", "-c", f"kill -{name} $(cat {_RUN}/ovn/ovn-controller.pid)")
+
+
 def _start(host: LibvirtHost, central: OvnCentral, address: str) -> None:
     logs = host.directory / "ovs" / "log"
     host.run("ovsdb-tool", "create", "/etc/openvswitch/conf.db", "/usr/share/openvswitch/vswitch.ovsschema")
@@ -69,8 +82,9 @@ def _start(host: LibvirtHost, central: OvnCentral, address: str) -> None:
     _bridge(host, "br-int", "--", "set", "bridge", "br-int", "fail_mode=secure")
     host.run("ip", "link", "set", "br-int", "up")
     host.run("mkdir", "-p", f"{_RUN}/ovn")
-    words = ["env", f"OVN_RUNDIR={_RUN}/ovn", "ovn-controller", "--pidfile", f"unix:{_RUN}/db.sock"]
-    host.start(words, logs / "ovn-controller.log")
+    # In the background: who starts it from outside would be frozen with it, and wake up alone.
+    words = ["--detach", "--pidfile", f"--log-file={_LOGS}/ovn-controller.log", f"unix:{_RUN}/db.sock"]
+    host.run("env", f"OVN_RUNDIR={_RUN}/ovn", "ovn-controller", *words)
 
 
 def _bridge(host: LibvirtHost, name: str, *more: str) -> None:

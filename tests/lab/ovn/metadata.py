@@ -1,5 +1,4 @@
-"""Neutron's OVN metadata agent on hosts of the libvirt lab: it signs what guests ask 169.254.169.254, and passes
-it on."""
+"""Neutron's OVN metadata agent on hosts of the libvirt lab: it signs what guests ask 169.254.169.254."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ def start(host: LibvirtHost, central: OvnCentral, service_port: int, secret: str
 
 
 def namespace_of(network_id: str) -> str:
-    """What the agent calls the namespace from which it serves a network: operators reach guests from there."""
+    """Where the agent serves a network from: operators reach guests from there."""
     return f"ovnmeta-{network_id}"
 
 
