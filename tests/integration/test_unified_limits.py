@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from oslo_upgradecheck.upgradecheck import Code
 
 from moorage.cli import settings
+from moorage.cli.status import Checks
 from moorage.compute.errors import UnavailableError
+from moorage.compute.quotas import unified
 from moorage.compute.quotas.keystone_limits import (
     CALLS,
     KeystoneLimits,
@@ -22,6 +26,7 @@ from moorage.compute.quotas.keystone_limits import (
 from moorage.compute.quotas.options import UNIFIED
 from moorage.compute.quotas.unified import UnifiedLimits
 from moorage.core import openstack_services
+from moorage.core.config import ConfigError
 from tests.integration.clouds import keystone_clouds
 from tests.lab.client.openstack import openstack, order
 from tests.lab.keystone import service as keystone_service
@@ -91,8 +96,21 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def cloud(site: Site, module_database_url: str) -> Iterator[Cloud]:
+    with furnished(site, module_database_url) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def small_cloud(site: Site) -> Iterator[Cloud]:
+    """For what no database has to do with."""
+    with furnished(site, f"sqlite:///{site.directory / 'small.sqlite'}") as running:
+        yield running
+
+
+@contextmanager
+def furnished(site: Site, database_url: str) -> Iterator[Cloud]:
     overrides: dict[str, object] = {"quota.unified_limits_cache_seconds": 0.0}
-    with cloud_on(module_database_url, overrides, [site.config(site.moorage)]) as running:
+    with cloud_on(database_url, overrides, [site.config(site.moorage)]) as running:
         for name, vcpus, specs in (
             ("small", 1, {}),
             ("large", 4, {}),
@@ -114,15 +132,15 @@ def boot(user: User, flavor: str = "small", hints: dict[str, str] | None = None,
     return user.post("/servers", {"server": wanted, "os:scheduler_hints": hints or {}})
 
 
-def test_limits_that_the_official_client_sets_are_held(site: Site, cloud: Cloud) -> None:
+def test_limits_that_the_official_client_sets_are_held(site: Site, small_cloud: Cloud) -> None:
     clouds = site.directory / "clouds.yaml"
     clouds.write_text(keystone_clouds(site.keystone, site.keystone.admin))
     project, where = site.project(), f"--service compute --region {REGION}"
     (found,) = openstack(clouds, "admin", *f"registered limit list {where} --resource-name servers".split())
     assert found["Default Limit"] == 2
     order(clouds, "admin", *f"limit create {where} --project {project} --resource-limit 1 servers".split())
-    user = cloud.member("ann", project)
-    assert cloud.admin.get(f"/os-quota-sets/{project}").json["quota_set"]["instances"] == 1
+    user = small_cloud.member("ann", project)
+    assert small_cloud.admin.get(f"/os-quota-sets/{project}").json["quota_set"]["instances"] == 1
     assert boot(user).status == 202
     assert boot(user).fault == (
         "forbidden",
@@ -168,9 +186,9 @@ def test_any_resource_class_may_have_a_limit(site: Site, cloud: Cloud) -> None:
     assert [boot(rich, "golden").status for _ in range(3)] == [202] * 3
 
 
-def test_what_is_no_projects_goes_by_what_is_registered(site: Site, cloud: Cloud) -> None:
+def test_what_is_no_projects_goes_by_what_is_registered(site: Site, small_cloud: Cloud) -> None:
     project = site.project(servers=9, server_groups=9)
-    user = cloud.member(f"user-of-{project}", project)
+    user = small_cloud.member(f"user-of-{project}", project)
     old = user.at("2.56")
 
     def over(resource: str, limit: int, used: int, more: int) -> tuple[str, str]:
@@ -200,19 +218,19 @@ def test_what_is_no_projects_goes_by_what_is_registered(site: Site, cloud: Cloud
     assert boot(old, personality=[large]).fault == over("server_injected_file_content_bytes", 12, 0, 20)
 
 
-def test_quotas_are_shown_here_and_set_in_keystone(site: Site, cloud: Cloud) -> None:
+def test_quotas_are_shown_here_and_set_in_keystone(site: Site, small_cloud: Cloud) -> None:
     project = site.project(**{"class:VCPU": 40})
     path = f"/os-quota-sets/{project}"
-    before = cloud.admin.get(path).json["quota_set"]
+    before = small_cloud.admin.get(path).json["quota_set"]
     assert (before["instances"], before["cores"], before["ram"], before["key_pairs"]) == (2, 40, 8192, 1)
-    changed = cloud.admin.put(path, {"quota_set": {"instances": 99, "cores": 1}})
+    changed = small_cloud.admin.put(path, {"quota_set": {"instances": 99, "cores": 1}})
     assert (changed.status, changed.json["quota_set"]["instances"]) == (200, 2)
-    assert cloud.admin.put(path, {"quota_set": {"instances": "many"}}).status == 400
-    assert cloud.admin.delete(path).status == 202
-    assert cloud.admin.get(path).json["quota_set"] == before
-    assert cloud.admin.get(f"{path}?user_id=ann").json["quota_set"] == before
-    assert cloud.admin.get(f"{path}/defaults").json["quota_set"]["cores"] == 4
-    classes = cloud.admin.put("/os-quota-class-sets/default", {"quota_class_set": {"cores": 77}})
+    assert small_cloud.admin.put(path, {"quota_set": {"instances": "many"}}).status == 400
+    assert small_cloud.admin.delete(path).status == 202
+    assert small_cloud.admin.get(path).json["quota_set"] == before
+    assert small_cloud.admin.get(f"{path}?user_id=ann").json["quota_set"] == before
+    assert small_cloud.admin.get(f"{path}/defaults").json["quota_set"]["cores"] == 4
+    classes = small_cloud.admin.put("/os-quota-class-sets/default", {"quota_class_set": {"cores": 77}})
     assert (classes.status, classes.json["quota_class_set"]["cores"]) == (200, 4)
 
 
@@ -249,11 +267,29 @@ def test_who_may_not_see_all_limits_is_told_so(site: Site) -> None:
     assert site.wire(site.moorage, region_name=REGION, interface="internal").registered()["servers"] == 2
 
 
+def test_the_upgrade_check_looks_at_the_limits(site: Site) -> None:
+    conf = settings.read([Path(site.config(site.moorage))])
+    assert Checks(conf).limits().code == Code.SUCCESS
+    conf.set_override("unified_limits_resource_list", ["servers", "class:PGPU"], group="quota")
+    lacking = Checks(conf).limits()
+    assert (lacking.code, "registered in Keystone for class:PGPU" in lacking.details) == (Code.WARNING, True)
+    conf.set_override("username", "nobody", group="oslo_limit")
+    assert Checks(conf).limits().code == Code.FAILURE
+    assert Checks(settings.read([])).limits().code == Code.SUCCESS, "ours hold"
+
+
+def test_without_credentials_nothing_starts(tmp_path: Path) -> None:
+    path = tmp_path / "moorage.conf"
+    path.write_text(ini({"quota": {"driver": UNIFIED}}))
+    with pytest.raises(ConfigError, match=r"\[oslo_limit\] has no credentials"):
+        unified.connect(settings.read([path]))
+
+
 def test_a_keystone_that_is_away_is_told_and_what_it_said_is_good_for_a_while(
-    site: Site, cloud: Cloud
+    site: Site, small_cloud: Cloud
 ) -> None:
     project = site.project()
-    user = cloud.member("ann", project)
+    user = small_cloud.member("ann", project)
     kept = UnifiedLimits(site.wire(site.moorage), seconds=600)
     kept.fetch(project)
     failed = CALLS.labels("registered_limits", "failed")

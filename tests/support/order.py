@@ -26,6 +26,8 @@ LONGEST_FIRST = (
     "tests/functional/cli/test_database_commands.py",
     "tests/functional/cli/test_signals.py",
     "tests/integration/test_keystone.py",
+    "tests/integration/test_unified_limits.py",
+    "tests/integration/test_keystone_cloud.py",
     "tests/functional/cli/test_explain_and_plan.py",
     "tests/chaos/test_kill.py",
     "tests/chaos/test_races.py",

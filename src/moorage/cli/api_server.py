@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from oslo_config import cfg
+
 from moorage.bus.asking import AskingWhenNeeded
 from moorage.cli import workers as granian
 from moorage.cli.cloud import IMAGE_PATH
@@ -46,12 +48,17 @@ def serve(
         f"{__name__}:worker",
         "compute",
         config_file,
-        check=require_placement,
+        check=_require_neighbours,
         listen=listen,
         port=port,
         workers=workers,
         threads=threads,
     )
+
+
+def _require_neighbours(conf: cfg.ConfigOpts) -> None:
+    require_placement(conf)
+    unified.connect(conf)
 
 
 def worker() -> Wsgi:

@@ -14,6 +14,9 @@ from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
 from moorage.compute.hosts import liveness
 from moorage.compute.hosts.registry import AGENT_BINARY
+from moorage.compute.quotas import unified
+from moorage.compute.quotas.keystone_limits import LimitsUnavailableError
+from moorage.core.config import ConfigError
 from moorage.core.microversions import text
 from moorage.db import engine, migrate
 from moorage.db.order import by_character
@@ -93,6 +96,22 @@ class Checks(upgradecheck.UpgradeCommands):
             "[network] required_on_conductor, and they will not start.",
         )
 
+    def limits(self) -> upgradecheck.Result:
+        """Where Keystone's limits hold, it has to show them to us, and to have those that are needed."""
+        try:
+            found = unified.connect(self._conf)
+            registered = {} if found is None else found.keystone.registered()
+        except (ConfigError, LimitsUnavailableError) as error:
+            return _failure(f"{error}.")
+        missing = [] if found is None else found.missing.lacking(registered)
+        if missing:
+            return upgradecheck.Result(
+                upgradecheck.Code.WARNING,
+                f"No limit is registered in Keystone for {', '.join(missing)}, so nobody gets any: "
+                "`openstack registered limit create`.",
+            )
+        return upgradecheck.Result(upgradecheck.Code.SUCCESS)
+
     def early_ports(self) -> upgradecheck.Result:
         """Ports are made before scheduling once no live agent would make them a second time."""
         return self._agents_know(AgentVersion.EARLY_PORTS, "agents make ports, after scheduling")
@@ -120,6 +139,7 @@ class Checks(upgradecheck.UpgradeCommands):
         ("Usage counters", usage_counters),
         ("Placement", placement),
         ("Network", network),
+        ("Limits", limits),
         ("Early port creation", early_ports),
         ("Port binding in conductors", binding),
     )

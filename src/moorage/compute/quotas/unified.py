@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from oslo_config import cfg
@@ -36,6 +36,11 @@ class MissingLimits:
         """Of a resource as Keystone calls it."""
         listed = name in self.resources
         return 0 if listed == (self.strategy == "require") else UNLIMITED
+
+    def lacking(self, registered: Collection[str]) -> list[str]:
+        """Of which nobody gets any, because no limit is registered."""
+        known = {*UNIFIED_NAMES.values(), *(self.resources if self.strategy == "require" else ())}
+        return sorted(name for name in known if name not in registered and self.bound(name) == 0)
 
     @property
     def of_classes(self) -> int:
