@@ -198,6 +198,37 @@ def test_security_groups_go_by_their_names(site: Site, plain: Any) -> None:
     with pytest.raises(NotFoundException, match="not associated with the instance"):
         compute.remove_security_group_from_server(server, other)
 
+    rules = site.demo.network
+    asked = {"security_group_id": group.id, "direction": "ingress", "ether_type": "IPv4"}
+    rules.create_security_group_rule(**asked, protocol="tcp", remote_group_id=other.id)
+    rules.create_security_group_rule(
+        **asked, protocol="udp", port_range_min=53, port_range_max=54, remote_ip_prefix="10.0.0.0/8"
+    )
+    answer = compute.get(f"/servers/{server.id}/os-security-groups", microversion="2.96")
+    (shown,) = answer.json()["security_groups"]
+    project = group.project_id
+    assert (shown["id"], shown["name"], shown["tenant_id"]) == (group.id, "web-only", project)
+    found = {rule["ip_protocol"]: rule for rule in shown["rules"]}
+    for rule in found.values():
+        assert rule.pop("id")
+        assert rule.pop("parent_group_id") == group.id
+    assert found == {
+        "tcp": {
+            "ip_protocol": "tcp",
+            "from_port": 1,
+            "to_port": 65535,
+            "group": {"name": "inside-only", "tenant_id": project},
+            "ip_range": {},
+        },
+        "udp": {
+            "ip_protocol": "udp",
+            "from_port": 53,
+            "to_port": 54,
+            "group": {},
+            "ip_range": {"cidr": "10.0.0.0/8"},
+        },
+    }
+
 
 def test_a_shelved_server_is_kept_in_glance_and_keeps_its_ports(site: Site, plain: Any) -> None:
     server = site.booted([{"uuid": plain.id}])

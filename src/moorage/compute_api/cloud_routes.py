@@ -13,7 +13,6 @@ from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.projects import keypairs, limits, quota_sets, server_groups, tenant_usage
 from moorage.http.rules import documented
 
-_METHODS = ("GET", "POST", "PUT", "DELETE")
 _SPECS = f"{RULE}os-flavor-extra-specs:"
 _KEYS = f"{RULE}os-keypairs:"
 _SERVICES = f"{RULE}os-services:"
@@ -303,8 +302,16 @@ EXTENSIONS: tuple[R, ...] = (
 )
 
 ABSENT: tuple[R, ...] = (
-    *(R(path, dict.fromkeys(_METHODS, E(absent.gone))) for path in absent.GONE),
-    *(R(path, dict.fromkeys(_METHODS, E(absent.elsewhere))) for path in absent.ELSEWHERE),
+    *(
+        R(
+            path,
+            {
+                **dict.fromkeys(absent.GONE.get(path, ()), E(absent.gone)),
+                **dict.fromkeys(absent.ELSEWHERE.get(path, ()), E(absent.elsewhere)),
+            },
+        )
+        for path in {**absent.GONE, **absent.ELSEWHERE}
+    ),
 )
 
 CLOUD: tuple[R, ...] = (

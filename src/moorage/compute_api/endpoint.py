@@ -55,6 +55,7 @@ class AdminEndpoint(Endpoint[ComputeService]):
     """What is the cloud's: only for administrators, unless the line says otherwise."""
 
     check: str = ADMIN
+    every_value: bool = True
     no_query_since: Version | None = Microversion.QUERIES_CHECKED
 
 

@@ -54,6 +54,11 @@ def closed(properties: Json, required: tuple[str, ...] = (), **more: Any) -> Jso
     }
 
 
+def once(properties: Json) -> Json:
+    """A query string with these parameters, none of them repeated, and no others."""
+    return closed(properties, single=list(properties))
+
+
 def wrapped(name: str, content: Json) -> Json:
     """A body with one key, as most of this API's have."""
     return closed({name: content}, (name,))

@@ -19,6 +19,7 @@ from moorage.compute_api.schema_types import (
     STRING,
     Json,
     closed,
+    once,
     tolerant,
     wrapped,
 )
@@ -160,14 +161,14 @@ LIST_SERVICES = VersionedSchema(
 LIST_HYPERVISORS = VersionedSchema(
     {
         Microversion.FIRST: tolerant({}),
-        Microversion.PAGES_OF_HYPERVISORS: tolerant(PAGE),
-        Microversion.HOSTS_BY_UUID: closed(
+        Microversion.PAGES_OF_HYPERVISORS: {**tolerant(PAGE), "single": list(PAGE)},
+        Microversion.HOSTS_BY_UUID: once(
             {**PAGE, "hypervisor_hostname_pattern": HOST, "with_servers": BOOLEAN}
         ),
     }
 )
 SHOW_HYPERVISOR = VersionedSchema(
-    {Microversion.FIRST: tolerant({}), Microversion.HOSTS_BY_UUID: closed({"with_servers": BOOLEAN})}
+    {Microversion.FIRST: tolerant({}), Microversion.HOSTS_BY_UUID: once({"with_servers": BOOLEAN})}
 )
 LIST_HOSTS = Schema(tolerant({"zone": STRING}))
 _SWITCH: Json = {"enum": ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"]}

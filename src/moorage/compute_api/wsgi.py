@@ -32,6 +32,7 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
         VERSIONS,
         Authorizer(conf, policies.rules(ROUTES, FURTHER_RULES)),
         style=errors.STYLE,
+        lenient=True,
         longest_body=conf.compute.max_request_body_size,
         translations={ComputeError: errors.answer},
     )

@@ -43,15 +43,19 @@ class Application(Generic[S]):
         longest_body: int,
         caching_since: Version | None = None,
         translations: Mapping[type[Exception], Callable[[Any], HttpError]] | None = None,
+        lenient: bool = False,
     ) -> None:
+        """A `lenient` API reads JSON whatever its type is said to be, and doesn't tell methods from paths: as
+        the reference's Compute API."""
         self._service = service
         self._versions = versions
         self._authorizer = authorizer
         self._style = style
         self._longest_body = longest_body
         self._caching_since = caching_since
+        self._lenient = lenient
         self.wsgi: falcon.App[falcon.Request, falcon.Response] = falcon.App(
-            middleware=[_Versioning(versions)]
+            middleware=[_Versioning(versions, lenient=lenient)]
         )
         self.wsgi.resp_options.default_media_type = None  # type: ignore[assignment]
         self.wsgi.add_error_handler(HttpError, self._refuse)
@@ -67,13 +71,24 @@ class Application(Generic[S]):
         allowed = ", ".join(route.methods)
         for method in falcon.HTTP_METHODS:
             endpoint = route.methods.get(method)
-            responder = self._responder(endpoint) if endpoint else _not_allowed(allowed)
+            responder = self._responder(endpoint) if endpoint else self._no_such_method(allowed)
             setattr(resource, f"on_{method.lower()}", responder)
         return resource
 
+    def _no_such_method(self, allowed: str) -> Callable[..., None]:
+        return _not_found if self._lenient else _not_allowed(allowed)
+
     def _responder(self, endpoint: Endpoint[S]) -> Callable[..., None]:
         def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
-            call = Call(request, params, self._authorizer, endpoint.body, endpoint.query, self._longest_body)
+            call = Call(
+                request,
+                params,
+                self._authorizer,
+                endpoint.body,
+                endpoint.query,
+                self._longest_body,
+                every_value=endpoint.every_value,
+            )
             self._admit(endpoint, call)
             reply = endpoint.handler(self._service, call)
             call.require_admitted()
@@ -86,7 +101,7 @@ class Application(Generic[S]):
             raise HttpError(endpoint.before_that)
         if endpoint.dropped is not None and call.version >= endpoint.dropped:
             raise HttpError(404)
-        if endpoint.reads_json:
+        if endpoint.reads_json and not self._lenient:
             call.require_json()
         if endpoint.gives_json and not call.request.client_accepts(JSON):
             raise HttpError(406, f"Only {JSON} is provided")
@@ -167,8 +182,9 @@ class _Resource:
 class _Versioning:
     """Finds the microversion before anything else, and names it in whatever is answered."""
 
-    def __init__(self, versions: VersionRange) -> None:
+    def __init__(self, versions: VersionRange, *, lenient: bool) -> None:
         self._versions = versions
+        self._lenient = lenient
 
     def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
         request.context.version = self._versions.requested(request.get_header)
@@ -180,7 +196,7 @@ class _Versioning:
         size = whole(length)
         if size is None:
             raise HttpError(400, "content-length header must be an integer")
-        if size > 0 and not request.env.get("CONTENT_TYPE"):
+        if size > 0 and not request.env.get("CONTENT_TYPE") and not self._lenient:
             raise HttpError(400, "content-type header required when content-length > 0")
 
     def process_response(
@@ -206,6 +222,10 @@ def _require_no_query(call: Call) -> None:
     if call.request.method == "GET" and call.query.pairs:
         named = ", ".join(repr(name) for name in call.query.last)
         raise HttpError(400, f"Additional properties are not allowed ({named} unexpected)")
+
+
+def _not_found(_request: falcon.Request, _response: falcon.Response, **_params: str) -> None:
+    raise HttpError(404)
 
 
 def _not_allowed(allowed: str) -> Callable[..., None]:

@@ -40,6 +40,12 @@ class Query:
     def all(self, name: str) -> list[str]:
         return [value for key, value in self.pairs if key == name]
 
+    def overruled(self) -> list[tuple[str, str]]:
+        """Values of parameters that are given again later; each once."""
+        left = dict(self.last)
+        found = [(name, value) for name, value in reversed(self.pairs) if left.pop(name, None) is None]
+        return list(dict.fromkeys(found))
+
     def __contains__(self, name: str) -> bool:
         return name in self.last
 
@@ -49,6 +55,7 @@ class Call:
         "_admitted",
         "_authorizer",
         "_body_schema",
+        "_every_value",
         "_longest_body",
         "_query",
         "_query_schema",
@@ -67,6 +74,8 @@ class Call:
         body_schema: AnySchema | None = None,
         query_schema: AnySchema | None = None,
         longest_body: int = 0,
+        *,
+        every_value: bool = False,
     ) -> None:
         self.request = request
         self.params = params
@@ -76,6 +85,7 @@ class Call:
         self._body_schema = body_schema
         self._query_schema = query_schema
         self._longest_body = longest_body
+        self._every_value = every_value
         self._query: Query | None = None
         self._rule: str | None = None
         self._admitted = False
@@ -155,7 +165,13 @@ class Call:
     def checked_query(self) -> Query:
         """The query string, after a look whether the route takes these parameters at this version."""
         assert self._query_schema is not None, "the route names no schema for its query string"
-        self._query_schema.at(self.version).check_query(self.query.last)
+        schema, last = self._query_schema.at(self.version), self.query.last
+        schema.check_query(last)
+        if self._every_value:
+            for name, value in self.query.overruled():
+                if name in schema.single:
+                    raise HttpError(400, f"Invalid query parameter: {name} may be given once.")
+                schema.check_query({**last, name: value})
         return self.query
 
     def url(self, path: str) -> str:

@@ -41,6 +41,8 @@ class Endpoint(Generic[S]):
     """What the body must look like; a route that has one takes JSON and nothing else."""
     query: AnySchema | None = None
     """What the query string may have."""
+    every_value: bool = False
+    """Each value of a repeated parameter has to fit `query`, also one that another overrules."""
     no_query_since: Version | None = None
     """The first version at which GET takes no parameters, where `query` names none."""
     takes_json: bool = False

@@ -63,6 +63,8 @@ class Schema:
 
     def __init__(self, definition: dict[str, Any]) -> None:
         self.definition = definition
+        self.single: frozenset[str] = frozenset(definition.get("single", ()))
+        """Parameters of a query string that must not be repeated."""
         self._slow = _Checker(definition, format_checker=FORMATS)
         self._fast = jsonschema_rs.validator_for(
             definition, formats={"uuid": is_uuid_like}, validate_formats=True

@@ -51,7 +51,17 @@ def _parse(versions: VersionRange, header: str, legacy: str) -> Version:
             406,
             f"Invalid microversion: {error}",
             extra={"max_version": text(versions.highest), "min_version": text(versions.lowest)},
+            headers=_named(versions, standard),
         ) from error
     except TypeError as error:
         raise HttpError(400, f"Invalid microversion: {error}") from error
     return (int(found.major), int(found.minor))
+
+
+def _named(versions: VersionRange, standard: dict[str, str]) -> dict[str, str]:
+    """A service that has an older header, too, says in both which version it does not have."""
+    asked = microversion_parse.get_version(standard, versions.service_type)
+    if versions.legacy_header is None or asked is None:
+        return {}
+    named = microversion_parse.parse_version_string(asked)
+    return versions.headers((int(named.major), int(named.minor)))

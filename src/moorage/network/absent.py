@@ -15,6 +15,7 @@ from moorage.network.contract import (
     PortRecord,
     PortRequest,
     Requester,
+    SecurityGroup,
     ServerPorts,
 )
 
@@ -62,6 +63,9 @@ class AbsentNetwork:
         raise _refusal()
 
     def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
+        raise _refusal()
+
+    def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
         raise _refusal()
 
     def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:

@@ -243,6 +243,29 @@ class Interface(msgspec.Struct, frozen=True):
     tag: str | None = None
 
 
+class SecurityGroupRule(msgspec.Struct, frozen=True):
+    """What a group lets in; in Neutron's words."""
+
+    id: str
+    protocol: str | None = None
+    port_range_min: int | None = None
+    port_range_max: int | None = None
+    remote_group_id: str | None = None
+    remote_group_name: str = ""
+    """Of that group, with the project that follows; empty if whoever asks can't see it."""
+    remote_group_project_id: str = ""
+    remote_ip_prefix: str | None = None
+
+
+class SecurityGroup(msgspec.Struct, frozen=True):
+    id: str
+    name: str
+    description: str
+    project_id: str
+    rules: list[SecurityGroupRule] = []
+    """Those for what comes in."""
+
+
 class Network(Protocol):
     @property
     def reach(self) -> NetworkAccess: ...
@@ -299,6 +322,9 @@ class Network(Protocol):
 
         It is named by its name or its id. Raises `NetworkError`.
         """
+
+    def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
+        """Those of a server's ports, as whoever asks sees them."""
 
     def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         """Whether all ports of each of these servers carry traffic."""

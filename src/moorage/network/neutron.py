@@ -30,6 +30,7 @@ from moorage.network.contract import (
     PortRecord,
     PortRequest,
     Requester,
+    SecurityGroup,
     ServerPorts,
 )
 from moorage.network.network_cache import NetworkCache
@@ -308,6 +309,9 @@ class NeutronNetwork:
 
     def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
         return SecurityGroups(self._link).change(requester, holding.server_uuid, name, joins=joins)
+
+    def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
+        return SecurityGroups(self._link).of_server(requester, holding.server_uuid)
 
     # ------------------------------------------------------------ the end
 

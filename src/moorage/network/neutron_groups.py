@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from moorage.network import neutron_faults
-from moorage.network.contract import NetworkError, NetworkFault, Requester
+from moorage.network.contract import (
+    NetworkError,
+    NetworkFault,
+    Requester,
+    SecurityGroup,
+    SecurityGroupRule,
+)
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
 _MOST_TRIES = 3
@@ -28,6 +36,22 @@ class SecurityGroups:
         except NeutronFault as fault:
             raise neutron_faults.of_request(fault) from fault
         return str(group["name"])
+
+    def of_server(self, requester: Requester, server_uuid: str) -> list[SecurityGroup]:
+        """With the names of the groups that their rules let in."""
+        link = self._link.as_user(requester.token)
+        try:
+            ports = self._link.find("ports", [("device_id", server_uuid)])
+            known = {one["id"]: one for one in self._found(link, _of_ports(ports))}
+            own = list(known.values())
+            others = {str(rule["remote_group_id"]) for group in own for rule in _entering(group)}
+            known |= {one["id"]: one for one in self._found(link, others - {"None", *known})}
+        except NeutronFault as fault:
+            raise neutron_faults.of_request(fault) from fault
+        return [_told(group, known) for group in own]
+
+    def _found(self, link: NeutronLink, ids: set[str]) -> list[Json]:
+        return link.find_by("security-groups", "id", sorted(ids)) if ids else []
 
     def _group(self, requester: Requester, name: str) -> Json:
         own = self._link.as_user(requester.token).find(
@@ -78,3 +102,30 @@ class SecurityGroups:
                 if fault.status != _STALE or not left:
                     raise
             port = self._link.show("ports", port["id"])
+
+
+def _of_ports(ports: Sequence[Json]) -> set[str]:
+    return {group_id for port in ports for group_id in port["security_groups"]}
+
+
+def _entering(group: Json) -> list[Json]:
+    return [rule for rule in group["security_group_rules"] if rule["direction"] == "ingress"]
+
+
+def _told(group: Json, known: Mapping[str, Json]) -> SecurityGroup:
+    rules = []
+    for rule in _entering(group):
+        remote = known.get(rule["remote_group_id"], {})
+        rules.append(
+            SecurityGroupRule(
+                rule["id"],
+                rule["protocol"],
+                rule["port_range_min"],
+                rule["port_range_max"],
+                rule["remote_group_id"],
+                remote.get("name", ""),
+                remote.get("project_id", ""),
+                rule["remote_ip_prefix"],
+            )
+        )
+    return SecurityGroup(group["id"], group["name"], group["description"], group["project_id"], rules)

@@ -35,6 +35,7 @@ from moorage.network.contract import (
     PortRequest,
     PortSubnet,
     Requester,
+    SecurityGroup,
     ServerPorts,
 )
 from moorage.network.free import FreeAddresses
@@ -221,6 +222,9 @@ class PoolNetwork:
         """There are none."""
         words = f"Security group {name} is not found for project {requester.project_id}"
         raise NetworkError(words, fault=NetworkFault.NOT_FOUND)
+
+    def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
+        return []
 
     def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         return [True for _ in holdings]

@@ -132,13 +132,14 @@ _LIST_2_1: Json = dict.fromkeys(
 )
 _LIST_2_59: Json = {**_LIST_2_1, **types.PAGE, "changes-since": types.STRING}
 _LIST_2_66: Json = {**_LIST_2_59, "changes-before": types.STRING}
+_ONCE = ["limit", "marker", "changes-since", "changes-before", "user_id", "project_id"]
 LIST_MIGRATIONS = VersionedSchema(
     {
         Microversion.FIRST: tolerant(_LIST_2_1),
-        Microversion.PAGES_OF_MIGRATIONS: closed(_LIST_2_59),
-        Microversion.CHANGES_BEFORE: closed(_LIST_2_66),
+        Microversion.PAGES_OF_MIGRATIONS: closed(_LIST_2_59, single=_ONCE),
+        Microversion.CHANGES_BEFORE: closed(_LIST_2_66, single=_ONCE),
         Microversion.OWNERS_OF_MIGRATIONS: closed(
-            {**_LIST_2_66, "user_id": types.STRING, "project_id": types.STRING}
+            {**_LIST_2_66, "user_id": types.STRING, "project_id": types.STRING}, single=_ONCE
         ),
     }
 )

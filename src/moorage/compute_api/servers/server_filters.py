@@ -109,15 +109,15 @@ def read(service: ComputeService, call: Call, all_tenants_rule: str) -> ServerQu
 
 
 def page_bounds(query: Query, most: int) -> tuple[int, str | None]:
-    text, marker = query.get("limit"), query.get("marker") or None
-    if text is None:
-        return most, marker
-    limit = whole(text)
-    if limit is None:
-        raise ComputeError(
-            f"Invalid input for query parameters limit. Value: {text}. '{text}' does not match '^[0-9]*$'"
-        )
-    return min(limit, most), marker
+    """Of repeated limits the last one counts, but each has to be one."""
+    marker, limit = query.get("marker") or None, None
+    for text in query.all("limit"):
+        limit = whole(text)
+        if limit is None:
+            raise ComputeError(
+                f"Invalid input for query parameters limit. Value: {text}. '{text}' does not match '^[0-9]*$'"
+            )
+    return most if limit is None else min(limit, most), marker
 
 
 def known_names(version: Version) -> set[str]:
@@ -131,6 +131,8 @@ def _require_known(query: Query, version: Version) -> None:
             raise ComputeError(f"Additional properties are not allowed ('{name}' was unexpected)")
         if name in _PATTERNS and name in known:
             _require_pattern(name, value)
+        if name in ("changes-since", "changes-before") and name in known:
+            moment(name, value)
 
 
 def _require_pattern(name: str, value: str) -> None:

@@ -9,7 +9,7 @@ from moorage.compute_api.endpoint import AdminEndpoint as E
 from moorage.compute_api.imaging import shelve_actions
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import migrations, move_actions, move_schemas, plans, server_migrations
-from moorage.compute_api.ports import external_events, interfaces
+from moorage.compute_api.ports import external_events, interfaces, security_groups
 from moorage.compute_api.servers import (
     instance_actions,
     rebuild_action,
@@ -161,6 +161,10 @@ ROUTES: tuple[R, ...] = (
             "GET": Owned(interfaces.show, f"{_INTERFACES}show", READER),
             "DELETE": Owned(interfaces.delete, f"{_INTERFACES}delete", MEMBER),
         },
+    ),
+    R(
+        f"{_SERVER}/os-security-groups",
+        {"GET": Owned(security_groups.index, f"{RULE}os-security-groups:list", READER)},
     ),
     R(
         f"{_SERVER}/os-server-password",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.compute.servers.labels import MAX_TAGS
 from moorage.compute_api import schema_types as types
 from moorage.compute_api.microversions import Microversion
-from moorage.compute_api.schema_types import Json, closed, wrapped
+from moorage.compute_api.schema_types import Json, closed, once, wrapped
 from moorage.http.schema import Schema, VersionedSchema
 
 UUID: Json = {"type": "string", "format": "uuid"}
@@ -277,8 +277,8 @@ _ACTIONS_2_58: Json = {**types.PAGE, "changes-since": types.STRING}
 LIST_ACTIONS = VersionedSchema(
     {
         Microversion.FIRST: {"type": "object"},
-        Microversion.PAGES_OF_ACTIONS: closed(_ACTIONS_2_58),
-        Microversion.CHANGES_BEFORE: closed({**_ACTIONS_2_58, "changes-before": types.STRING}),
+        Microversion.PAGES_OF_ACTIONS: once(_ACTIONS_2_58),
+        Microversion.CHANGES_BEFORE: once({**_ACTIONS_2_58, "changes-before": types.STRING}),
     }
 )
 
