@@ -36,6 +36,7 @@ class Cloud:
     flavors: tuple[str, str]
     """The second is the larger one."""
     public_network: str
+    network_extensions: tuple[str, ...]
 
 
 @contextmanager
@@ -47,6 +48,7 @@ def started(directory: Path) -> Iterator[Cloud]:
             images=(site.image_id, openstack_site.make_image(admin)),
             flavors=(_flavor(admin, "small", 64, 1), _flavor(admin, "large", 128, 2)),
             public_network=_public_network(admin),
+            network_extensions=tuple(str(one.alias) for one in admin.network.extensions()),
         )
 
 

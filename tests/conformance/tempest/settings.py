@@ -12,14 +12,23 @@ _PATIENCE = "600"
 """Seconds: the machine may be busy."""
 
 _THERE = (
-    *("change_password", "cold_migration", "console_output", "hostname_fqdn_sanitization"),
+    *(
+        "block_migration_for_live_migration",
+        "change_password",
+        "cold_migration",
+        "console_output",
+        "hostname_fqdn_sanitization",
+    ),
     *("live_migrate_back_and_forth", "live_migration", "pause", "personality", "rescue", "resize", "shelve"),
     *("serial_console", "shelve_migrate", "snapshot", "suspend"),
+)
+_FILTERS = (
+    *("ComputeFilter", "DifferentHostFilter", "ImagePropertiesFilter", "SameHostFilter"),
+    *("ServerGroupAffinityFilter", "ServerGroupAntiAffinityFilter"),
 )
 _MISSING = {
     "metadata_service": "guests are simulated: none of them asks",
     "stable_rescue": "guests are simulated: they have no disks",
-    "block_migration_for_live_migration": "guests are simulated: they have no disks",
     "spice_console": "no driver has it",
     "vnc_console": "guests are simulated: they have no screens",
     "volume_backed_live_migration": "there is no Cinder",
@@ -29,6 +38,9 @@ _MISSING = {
     "unified_limits": "quotas are kept here",
     "vtpm_live_migration": "there is no Barbican",
 }
+
+_SUBPORTS = {"trunk", "trunk-details"}
+"""Neutron lets them be made, but its simulated hosts don't plug them."""
 
 
 def settings(cloud: Cloud, directory: Path) -> Settings:
@@ -60,6 +72,7 @@ def settings(cloud: Cloud, directory: Path) -> Settings:
             **dict.fromkeys(_THERE, "true"),
             **dict.fromkeys(_MISSING, "false"),
             "nova_policy_roles": "admin,manager,member,reader,service",
+            "scheduler_enabled_filters": ",".join(_FILTERS),
         },
         "placement": {"min_microversion": "1.0", "max_microversion": "latest"},
         "image": {"build_timeout": _PATIENCE},
@@ -67,5 +80,8 @@ def settings(cloud: Cloud, directory: Path) -> Settings:
             "public_network_id": cloud.public_network,
             "floating_network_name": PUBLIC,
             "build_timeout": _PATIENCE,
+        },
+        "network-feature-enabled": {
+            "api_extensions": ",".join(set(cloud.network_extensions) - _SUBPORTS),
         },
     }

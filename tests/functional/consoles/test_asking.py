@@ -55,7 +55,7 @@ def test_diagnostics_have_one_form_since_2_48_and_were_flat_before(guests: Make)
     assert standard["disk_details"][0].keys() == {
         *("read_bytes", "read_requests", "write_bytes", "write_requests", "errors_count")
     }
-    assert standard["memory_details"] == {"maximum": None, "used": None}
+    assert standard["memory_details"] == {"maximum": 512, "used": 0}
     flat = cloud.call("GET", PATH.format(uuid), version="2.47").json
     assert flat.keys() >= {"cpu0_time", "memory", "vda_read", "vda_write_req", "vnet0_rx", "vnet0_tx_drop"}
 

@@ -91,7 +91,7 @@ def start(
         for kind, url in {**services, **ours}.items():
             keystone.add_service(kind, kind, url)
         beginnings = (
-            partial(_glance, directory / "glance", ports, keystone, people["glance"], page),
+            partial(_glance, directory / "glance", ports, keystone, people["glance"], page, database),
             partial(_neutron, directory / "neutron", ports, keystone, people["neutron"], page, database, ovn),
         )
         with ThreadPoolExecutor() as pool:
@@ -107,7 +107,12 @@ def start(
 
 
 def _glance(
-    directory: Path, ports: Mapping[str, int], keystone: Keystone, person: Person, page: str
+    directory: Path,
+    ports: Mapping[str, int],
+    keystone: Keystone,
+    person: Person,
+    page: str,
+    database: Postgres,
 ) -> Service:
     url = f"http://127.0.0.1:{ports['glance']}"
     directory.mkdir()
@@ -116,8 +121,9 @@ def _glance(
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/glance/glance-api-paste.ini", directory)
     config = directory / "glance-api.conf"
-    database_url = glance_database(directory / "glance.sqlite")
-    config.write_text(ini(settings.glance(directory, database_url, url, keystone, person)))
+    database_url = _database(database, "glance")
+    config.write_text(ini(settings.glance(directory, url, database_url, keystone, person, page)))
+    _run(programs / "glance-manage", "--config-file", config, "db_sync")
     variables = {"OS_GLANCE_CONFIG_DIR": str(directory)}
     return serve(
         OPENSTACK, "glance.wsgi.api:application", directory, ports["glance"], variables, path="/versions"
@@ -137,8 +143,11 @@ def _neutron(
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/neutron/api-paste.ini", directory / "neutron-paste.ini")
     shutil.copy(HERE / "simulated_hosts.py", directory)
-    url = neutron_database(database)
-    (directory / "neutron.conf").write_text(ini(settings.neutron(directory, url, keystone, person, ovn)))
+    url = _database(database, "neutron")
+    (directory / "neutron.conf").write_text(
+        ini(settings.neutron(directory, url, keystone, person, page, ovn))
+    )
+    _run(programs / "python", HERE / "neutron_schema.py", url)
     return _serve_neutron(directory, ports)
 
 
@@ -153,3 +162,14 @@ def _serve_neutron(directory: Path, ports: Mapping[str, int]) -> Service:
     return serve(
         OPENSTACK, "neutron.wsgi.api:application", directory, ports["neutron"], variables, threads=16
     )
+
+
+def _database(database: Postgres, name: str) -> str:
+    """By way of the driver that OpenStack's services have."""
+    return database.create_kinder_database(name).replace("+psycopg:", "+psycopg2:")
+
+
+def _run(*command: str | Path) -> None:
+    ran = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    if ran.returncode:
+        raise RuntimeError(f"{command[0]} failed:\n{ran.stdout[-2000:]}{ran.stderr[-4000:]}")

@@ -30,7 +30,9 @@ def _authtoken(keystone: Keystone, person: Person) -> dict[str, str]:
     }
 
 
-def glance(directory: Path, database_url: str, url: str, keystone: Keystone, person: Person) -> Settings:
+def glance(
+    directory: Path, url: str, database_url: str, keystone: Keystone, person: Person, page: str
+) -> Settings:
     return {
         "DEFAULT": {
             "log_file": str(directory / "glance.log"),
@@ -39,10 +41,6 @@ def glance(directory: Path, database_url: str, url: str, keystone: Keystone, per
             "worker_self_reference_url": url,
             "limit_param_default": page,
             "api_limit_max": page,
-        },
-        "database": {
-            "connection": f"sqlite:///{directory / 'glance.sqlite'}",
-            "sqlite_synchronous": "false",
         },
         "database": {"connection": database_url},
         "glance_store": {"default_backend": "file"},

@@ -353,7 +353,7 @@ def _server(spec: ServerSpec, node_uuid: str, power: int, disk: str) -> FakeServ
         disk,
         _image(spec),
         interfaces=frozenset(str(port["id"]) for port in spec.network),
-        flavor=str(spec.flavor.get("id", "")),
+        ram_mb=int(spec.flavor.get("ram", 0)),
     )
 
 

@@ -50,5 +50,5 @@ def diagnostics(server: FakeServer) -> dict[str, Any]:
         "cpu_details": [{"id": 0, "time": 0, "utilisation": 0}],
         "disk_details": [{**dict.fromkeys(disk, 0), "name": "vda"}],
         "nic_details": [{**dict.fromkeys(nic, 0), "mac_address": None} for _ in server.interfaces],
-        "memory_details": {"maximum": None, "used": None},
+        "memory_details": {"maximum": server.ram_mb, "used": 0},
     }

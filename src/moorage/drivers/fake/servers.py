@@ -24,6 +24,7 @@ class FakeServer(msgspec.Struct, frozen=True):
     """The one that it boots from instead, while it is rescued."""
     interfaces: frozenset[str] = frozenset()
     """The IDs of its ports."""
+    ram_mb: int = 0
     crash_dumps: int = 0
     password_hash: str = ""
     sent_with: int | None = None
