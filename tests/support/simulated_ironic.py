@@ -61,7 +61,7 @@ class SimulatedIronic:
         )
 
     def enrol(self, name: str, group: str = "", resource_class: str = "gold", **more: Any) -> str:
-        uuid = uuids.generate()
+        uuid: str = more.pop("uuid", None) or uuids.generate()
         self.nodes[uuid] = {
             "uuid": uuid,
             "name": name,

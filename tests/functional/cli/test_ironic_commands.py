@@ -17,7 +17,8 @@ from moorage.db import engine
 from moorage.db.database import Database
 from moorage.drivers.machine_failures import MachineFailure, QuarantinePolicy
 from tests.functional.conductor.shared_fleet import SharedFleet
-from tests.support import moorage
+from tests.support import moorage, simulated_ironic
+from tests.support.simulated_ironic import SimulatedIronic
 
 
 class Site:
@@ -30,6 +31,11 @@ class Site:
 
     def ring(self, *arguments: str) -> str:
         return self._run("moorage", "ring", "--config-file", str(self._config), *arguments)
+
+    def use(self, ironic: SimulatedIronic) -> None:
+        """Have the configuration name this Ironic."""
+        with self._config.open("a") as file:
+            file.write(f"\n[ironic]\nauth_type = none\nendpoint = http://127.0.0.1:{ironic.port}\n")
 
     def nodes(self, *arguments: str) -> str:
         """In this process: to start one takes longer than all the rest."""
@@ -123,6 +129,57 @@ def test_the_ring_shows_shares_and_what_a_change_would_move(site: Site) -> None:
     assert "a-1 → a-2" in site.ring("--without", "a-1")
     assert "would move" in site.ring("--with", "a-3")
     assert "overlap" not in drawn
+
+
+def test_every_machine_is_listed_whoever_serves_it(site: Site) -> None:
+    mine, lost = of_host(site, "a-2")[:2]
+    server = site.fleet.place(mine)
+    site.fleet.start("empty-1", "empty")
+    site.fleet.settle(1)
+    with simulated_ironic.running() as ironic:
+        site.use(ironic)
+        ours = ironic.enrol("used", "a", provision_state="active", instance_uuid=server, uuid=mine)
+        ironic.enrol("theirs", "a", provision_state="active", instance_uuid="somebody's")
+        broken = ironic.enrol("broken", "b", maintenance=True, maintenance_reason="[new] disk")
+        ironic.enrol("free", "b", traits=["CUSTOM_SSD"])
+        ironic.enrol("nobody's", "nowhere", resource_class="silver")
+        ironic.enrol("kept-out", "a", uuid=lost)
+        told = [MachineFailure("failure", lost, "clean", "no ramdisk", "")]
+        site.fleet.database.transact(
+            lambda connection: machine_failures.record(connection, "a-2", told, QuarantinePolicy(1, 60.0))
+        )
+        answer = json.loads(site.nodes("--json"))
+        assert {one["name"]: (one["state"], one["served"]) for one in answer["nodes"]} == {
+            "used": ("in use", True),
+            "theirs": ("of others", True),
+            "broken": ("maintenance", True),
+            "free": ("free", True),
+            "nobody's": ("free", False),
+            "kept-out": ("quarantine", True),
+        }
+        assert {one["uuid"]: one["host"] for one in answer["nodes"] if one["host"]} == {
+            ours: "a-2",
+            lost: "a-2",
+        }
+        assert answer["counts"] == {"in use": 1, "of others": 1, "maintenance": 1, "free": 2, "quarantine": 1}
+        assert answer["warnings"] == [
+            "no host that is up serves 1 of these machines",
+            "host empty-1 serves group empty, which has no machines",
+        ]
+
+        def names(*filters: str) -> set[str]:
+            return {one["name"] for one in json.loads(site.nodes("--json", *filters))["nodes"]}
+
+        assert names("--state", "maintenance", "--state", "of others") == {"broken", "theirs"}
+        assert names("--group", "b") == {"broken", "free"}
+        assert names("--trait", "CUSTOM_SSD") == {"free"}
+        assert names("--class", "silver") == names("--unserved") == {"nobody's"}
+        assert names("--host", "a-2") == {"used", "kept-out"}
+        shown = site.nodes()
+        assert f"{broken}" in shown
+        assert "[new] disk" in shown
+        assert "served by nobody" in shown
+        assert "2 free" in shown
 
 
 def test_machines_that_failed_are_listed_with_their_history_and_released(site: Site) -> None:

@@ -127,12 +127,15 @@ class IronicClient:
             self._version = min(newest, NEWEST)
         return self._version
 
-    def pages(self, filters: Mapping[str, str]) -> Iterator[list[NodeRecord]]:
-        """All nodes that match, a page at a time.
+    def pages(
+        self, filters: Mapping[str, str], more: Mapping[str, Version] | None = None
+    ) -> Iterator[list[NodeRecord]]:
+        """All nodes that match, a page at a time, with `more` fields than are needed to use them.
 
         The address of the next page that Ironic offers forgets the filters, so we make our own.
         """
-        fields = ",".join(name for name, since in FIELDS.items() if since <= self.version())
+        asked = {**FIELDS, **(more or {})}
+        fields = ",".join(name for name, since in asked.items() if since <= self.version())
         query = {**filters, "fields": fields, "limit": str(PAGE)}
         return self._all("nodes", query, lambda answer: _PAGE.decode(answer).nodes)
 

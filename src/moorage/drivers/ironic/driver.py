@@ -38,6 +38,7 @@ from moorage.drivers.ironic.record import UNUSED_STATES, NodeRecord
 from moorage.drivers.ironic.removing import Clearing, Removing, is_deployed_for_nobody
 from moorage.drivers.ironic.serial_console import SwitchingOnConsole
 from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.ironic.state_counts import StateCounts
 from moorage.drivers.ironic.writer import Writer
 from moorage.drivers.parts import ConsoleAddress, ConsoleType
 from moorage.drivers.rendezvous import share
@@ -73,6 +74,7 @@ class IronicDriver:
         self._eligible: tuple[Records, Mapping[str, SharedNode]] = ({}, {})
         self._servers: tuple[Records, dict[str, int]] = ({}, {})
         self._last_marks = LastMarks(self.examine)
+        self._counts = StateCounts()
         self.machine_failures = FailureLog(self.fleet, self._settings, self.examine)
 
     def look(self) -> None:
@@ -82,6 +84,7 @@ class IronicDriver:
             self._listing.look(partition)
             # A machine that is being cleaned is in no pool: all hosts of the partition look after it then.
             self.machine_failures.look(self.fleet.listed() if self._reserved else self.fleet.owned())
+            self._counts.look(partition, self.fleet.listed())
         except IronicError as error:
             raise DriverError(str(error)) from error
 

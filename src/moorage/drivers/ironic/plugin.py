@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from oslo_config import cfg
 
 from moorage.drivers.host_check import HostCheck
 from moorage.drivers.ironic.options import OPTIONS
+from moorage.drivers.machines import Machine
 from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 
 
@@ -22,4 +25,10 @@ def _check(conf: cfg.ConfigOpts) -> list[HostCheck]:
     return host_checks.check(conf)
 
 
-PLUGIN = Plugin(_load, OPTIONS, check=_check)
+def _machines(conf: cfg.ConfigOpts) -> Iterable[Machine]:
+    from moorage.drivers.ironic import machines
+
+    return machines.listed(conf)
+
+
+PLUGIN = Plugin(_load, OPTIONS, check=_check, machines=_machines)

@@ -51,6 +51,7 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     target_power_state: str | None = None
     """This and what follows are asked for only of single nodes."""
     last_error: str | None = None
+    maintenance_reason: str | None = None
     reservation: str | None = None
     """Who is at work on the node: as long as somebody is, its states say little."""
     instance_info: dict[str, Any] = {}
@@ -66,6 +67,7 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
             self,
             target_power_state=None,
             last_error=None,
+            maintenance_reason=None,
             reservation=None,
             instance_info={},
             provision_updated_at=None,
@@ -96,6 +98,9 @@ FIELDS = {
     "fault": (1, 42),
 }
 """What is asked for in a listing, each with the version that knows it."""
+
+REPORT_FIELDS = {"last_error": (1, 1), "maintenance_reason": (1, 1)}
+"""What is asked for besides in a listing for operators."""
 
 PROTECTION = (1, 48)
 """The version from which nodes can be protected."""

@@ -38,7 +38,9 @@ class Nodes(IronicClient):
     def version(self) -> Version:
         return self.newest_version
 
-    def pages(self, filters: Mapping[str, str]) -> Iterator[list[NodeRecord]]:
+    def pages(
+        self, filters: Mapping[str, str], more: Mapping[str, tuple[int, int]] | None = None
+    ) -> Iterator[list[NodeRecord]]:
         self.asked.append(EVERYTHING)
         group = filters.get("conductor_group", "")
         yield [record for record, _ in self.nodes.values() if group in ("", record.conductor_group)]
