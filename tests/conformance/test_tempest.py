@@ -16,7 +16,7 @@ SLICE = rf"""^tempest\.api\.compute\.(
     test_versions\.
     |flavors\.test_flavors\.
     |keypairs\.test_keypairs\.
-    |servers\.test_create_server\.ServersTest
+    |servers\.test_create_server\.ServersTest(JSON|BootFromVolume)\.
     |servers\.test_server_actions\.ServerActionsTestJSON\.test_({ACTIONS})\[
     |servers\.test_server_addresses\.
     |servers\.test_server_tags\.

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from tests.conformance.tempest.cloud import started
-from tests.conformance.tempest.settings import settings
+from tests.conformance.tempest.settings import OLDEST, settings
 from tests.lab.tempest.workspace import Report, Workspace
 
 ALL_OF_COMPUTE = r"^tempest\.(api\.compute|serial_tests\.api)\."
@@ -23,6 +23,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command(help=f"{__doc__}\n\n{EXAMPLE}")
 def main(
     regex: Annotated[str, typer.Option(help="Which tests.")] = ALL_OF_COMPUTE,
+    oldest: Annotated[str, typer.Option(help="The oldest microversion that tests ask for.")] = OLDEST,
     workers: Annotated[int, typer.Option(help="Classes of tests that run at the same time.")] = 2,
     directory: Annotated[
         Path | None, typer.Option(help="Where logs go, and stay; else they are removed.")
@@ -35,7 +36,7 @@ def main(
         place.mkdir(parents=True, exist_ok=True)
         console.print("Starting Keystone, Neutron, Glance and Moorage")
         with started(place) as cloud:
-            workspace = Workspace(place / "tempest", settings(cloud, place / "tempest"))
+            workspace = Workspace(place / "tempest", settings(cloud, place / "tempest", oldest))
             report = workspace.run(regex, workers)
             show(console, report)
             if stay:
