@@ -123,7 +123,7 @@ def test_what_an_operation_is_making_is_left_alone(
     held = threading.Event()
     proxy.fail(Fault(works=True, until=held, method="PUT", path="/ports/", times=1))
     uuid = cloud.boot()
-    wait_until(lambda: proxy.struck, "the binding", 30)
+    wait_until(lambda: proxy.struck > 0, "the binding", 30)
     sweeper.sweep([uuid])
     assert len(stage.ports_of(uuid)) == 1
     held.set()

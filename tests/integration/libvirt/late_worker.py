@@ -80,7 +80,7 @@ def main(told: dict[str, Any]) -> int:
             os.kill(os.getpid(), signal.SIGSTOP)
         return permit
 
-    StartGate.require = looked  # type: ignore[method-assign]
+    StartGate.require = looked  # type: ignore[method-assign, assignment]
     stand = LibvirtStand.again(Path(told["directory"]), told)
     assert isinstance(stand.driver, LibvirtDriver)
     now = uptime()

@@ -143,6 +143,13 @@ class LibvirtStand(DriverStand):
         self.driver.close()
         self.driver = self._make()
 
+    def tidy_up(self) -> None:
+        """What the driver does by itself every minute, now."""
+        from moorage.drivers.libvirt.driver import LibvirtDriver
+
+        assert isinstance(self.driver, LibvirtDriver)
+        self.driver.tidy_up()
+
     def port(self) -> Mapping[str, Any]:
         mac = "fa:16:3e:" + ":".join(uuid.uuid4().hex[number : number + 2] for number in (0, 2, 4))
         return {"id": str(uuid.uuid4()), "mac": mac, "addresses": ["10.0.0.6"]}
@@ -185,6 +192,7 @@ def quick_settings(host: LibvirtHost, instances: Path, **differences: Any) -> Li
         "detach_timeout": 2.0,
         "detach_attempts": 3,
         "client_timeout": CLIENT_TIMEOUT,
+        "state_path": host.directory / "run" / "qemu",
         "moves": MoveSettings("qemu+tcp://%s/system", host.address, unsafe=True),
     }
     return LibvirtSettings(**(usual | differences))

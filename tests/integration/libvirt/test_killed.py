@@ -178,6 +178,10 @@ def test_libvirtd_may_be_killed_in_the_middle_of_a_call(stand: LibvirtStand) -> 
         if number % 2:
             assert stand.driver.power(spec.uuid, spec.node_uuid) == RUNNING, "a snapshot harms no guest"
         stand.driver.destroy(spec.uuid, spec.node_uuid)
+        if list(stand.settings.state_path.glob("*.moorage-stuck")):  # the driver asks an operator for it
+            stand.host.kill_libvirtd(politely=True)
+            stand.host.start_libvirtd()
+            stand.tidy_up()
         assert stand.leftovers() == []
 
 

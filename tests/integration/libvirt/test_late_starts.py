@@ -133,7 +133,7 @@ def test_nothing_runs_without_a_permit(stand: LibvirtStand, server: ServerSpec, 
         "spawn": lambda: driver.spawn(stand.spec()),
         "rescue": lambda: require(driver, Rescuable).rescue(rescue()),
     }
-    usual = partial(getattr(driver, call), server.uuid, server.node_uuid)
+    usual: Callable[[], object] = partial(getattr(driver, call), server.uuid, server.node_uuid)
     require(driver, Fenced).start_by_permit(lambda _: None)
     try:
         with pytest.raises(StartNotPermittedError):

@@ -17,6 +17,7 @@ from moorage.drivers.contract import CRASHED, NO_STATE, PAUSED, RUNNING, SHUT_DO
 from moorage.drivers.libvirt.connection import Connection
 from moorage.drivers.libvirt.domain import live_xml, mark
 from moorage.drivers.libvirt.start_gate import StartGate
+from moorage.drivers.libvirt.stuck_starts import STARTING, StuckStartError, StuckStarts
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -38,7 +39,6 @@ _UNDEFINE = (
     | libvirt.VIR_DOMAIN_UNDEFINE_NVRAM
 )
 _OFF = (libvirt.VIR_DOMAIN_SHUTOFF, libvirt.VIR_DOMAIN_CRASHED, libvirt.VIR_DOMAIN_NOSTATE)
-_STARTING = ((libvirt.VIR_DOMAIN_PAUSED, libvirt.VIR_DOMAIN_PAUSED_STARTING_UP),)
 _STARTING_SECONDS = 60.0
 _LOOKS = 0.1
 _FORCE_ATTEMPTS = 3
@@ -46,9 +46,10 @@ _REMOVALS = 50
 
 
 class Domains:
-    def __init__(self, connection: Connection, node_uuid: str, gate: StartGate) -> None:
+    def __init__(self, connection: Connection, node_uuid: str, gate: StartGate, stuck: StuckStarts) -> None:
         self.connection = connection
         self.gate = gate
+        self.stuck = stuck
         self._node_uuid = node_uuid
 
     def powers(self) -> dict[str, int]:
@@ -59,7 +60,8 @@ class Domains:
             for domain in connection.listAllDomains():
                 with contextlib.suppress(libvirt.libvirtError):  # it went away while we looked
                     if self._is_ours(domain):
-                        found[domain.UUIDString()] = _power(domain)
+                        is_stuck = self.stuck.includes(domain)
+                        found[domain.UUIDString()] = SHUT_DOWN if is_stuck else _power(domain)
             return found
 
         with speaking("list the servers"):
@@ -156,13 +158,18 @@ class Domains:
         deadline = time.monotonic() + _STARTING_SECONDS
         while time.monotonic() < deadline:
             state = self._state_if_there(server_uuid)
-            if state not in _STARTING:
+            if self._is_stuck(server_uuid, state):
+                raise StuckStartError(self.on(server_uuid, "look at", lambda domain: str(domain.name())))
+            if state != STARTING:
                 return state is not None and state[0] not in _OFF
             time.sleep(_LOOKS)
         raise DriverError(f"server {server_uuid} does not get started", retry_elsewhere=True)
 
     def _state_if_there(self, server_uuid: str) -> tuple[int, int] | None:
         return self.if_there(server_uuid, lambda domain: tuple(domain.state()))
+
+    def _is_stuck(self, server_uuid: str, state: tuple[int, int] | None) -> bool:
+        return state == STARTING and bool(self.if_there(server_uuid, self.stuck.includes))
 
     def force_off(self, server_uuid: str) -> None:
         """Now, whatever it does, and whatever is done with it; not there or off already: nothing happens.
@@ -172,7 +179,7 @@ class Domains:
 
         def ask(connection: Any) -> None:
             domain = self._find(connection, server_uuid)
-            if domain is None:
+            if domain is None or self.stuck.includes(domain):
                 return
             for attempt in range(_FORCE_ATTEMPTS):
                 with contextlib.suppress(libvirt.libvirtError):  # none is at work: else we would wait for it
@@ -193,11 +200,15 @@ class Domains:
             self.connection.run(ask)
 
     def remove(self, server_uuid: str) -> None:
-        """Off and undefined; again, if an order to start it was on its way: it would run undefined."""
+        """Off and undefined; again, if an order to start it was on its way: it would run undefined.
+
+        Of one that is stuck there is nothing but its name, which goes once libvirtd was restarted.
+        """
         for _ in range(_REMOVALS):
             self.force_off(server_uuid)
             self._undefine(server_uuid)
-            if self._state_if_there(server_uuid) is None:
+            state = self._state_if_there(server_uuid)
+            if state is None or self._is_stuck(server_uuid, state):
                 return
             time.sleep(_LOOKS)
         raise DriverError(f"server {server_uuid} does not go away")
@@ -205,13 +216,21 @@ class Domains:
     def _undefine(self, server_uuid: str) -> None:
         def ask(connection: Any) -> None:
             domain = self._find(connection, server_uuid)
-            if domain is not None:
+            if domain is not None and not self.stuck.includes(domain):
                 with _unless_gone():
                     if domain.isPersistent():
                         domain.undefineFlags(_UNDEFINE)
 
         with speaking("undefine the server"):
             self.connection.run(ask)
+
+    def remove_unstuck(self, is_known: Callable[[str], bool]) -> None:
+        """Remove those that are off by now, and whose server was removed meanwhile."""
+        for name in self.stuck.over():
+            server_uuid = self.connection.run(partial(_uuid_of, name))
+            if server_uuid is not None and not is_known(server_uuid):
+                self.remove(server_uuid)
+            self.stuck.forget(name)
 
     def machine_type(self, architecture: str, machine: str, virt_type: str) -> str:
         """The version that a machine type without one stands for today."""
@@ -264,6 +283,12 @@ def _power(domain: Any) -> int:
     if power == PAUSED and (reason == libvirt.VIR_DOMAIN_PAUSED_MIGRATION or not domain.isPersistent()):
         return NO_STATE  # it comes from another host, and is not there yet
     return power
+
+
+def _uuid_of(name: str, connection: Any) -> str | None:
+    with _unless_gone():
+        return str(connection.lookupByName(name).UUIDString())
+    return None
 
 
 def _is_active(domain: Any) -> bool:

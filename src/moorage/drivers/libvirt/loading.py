@@ -24,6 +24,7 @@ from moorage.drivers.libvirt.host.topology import GuestTopology
 from moorage.drivers.libvirt.settings import LibvirtSettings
 from moorage.drivers.libvirt.start_gate import StartGate
 from moorage.drivers.libvirt.storage.image_cache import DIRECTORY, ImageCache
+from moorage.drivers.libvirt.stuck_starts import StuckStarts
 from moorage.drivers.libvirt.vifs.connect import connect
 from moorage.drivers.libvirt.vifs.contract import Vifs
 from moorage.drivers.plugin import DriverContext, Loaded
@@ -61,7 +62,9 @@ def driver(
         host=host,
         node_uuid=uuid,
         settings=settings,
-        domains=Domains(connection, uuid, StartGate(settings.client_timeout)),
+        domains=Domains(
+            connection, uuid, StartGate(settings.client_timeout), StuckStarts(settings.state_path)
+        ),
         store=images,
         images=cache,
         vifs=vifs,

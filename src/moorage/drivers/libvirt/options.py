@@ -66,6 +66,12 @@ OPTIONS: Options = {
             min=0,
             help="Seconds for which an image that no server uses is kept on this host.",
         ),
+        cfg.StrOpt(
+            "daemon_state_path",
+            default="/run/libvirt/qemu",
+            help="Where libvirtd keeps what it knows of running guests, as NAME.xml: looked into if a guest "
+            "is shown as being started for ever.",
+        ),
         cfg.FloatOpt(
             "client_timeout",
             default=30.0,

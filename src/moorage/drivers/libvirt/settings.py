@@ -39,6 +39,8 @@ class LibvirtSettings:
     video_model: str = "virtio"
     reconnect_seconds: float = 60.0
     """How long a call waits for a libvirtd that is being restarted."""
+    state_path: Path = Path("/run/libvirt/qemu")
+    """Where libvirtd keeps what runs."""
     client_timeout: float = 30.0
     """Seconds after which libvirtd closes the connection of a client that stands still."""
     moves: MoveSettings = field(default_factory=MoveSettings)
@@ -77,6 +79,7 @@ class LibvirtSettings:
             memory_statistics_period=options.memory_statistics_period,
             pcie_ports=options.pcie_ports,
             video_model=options.video_model,
+            state_path=Path(options.daemon_state_path),
             client_timeout=options.client_timeout,
             moves=MoveSettings.from_conf(conf),
         )
