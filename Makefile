@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note tempest clean
+.PHONY: clients guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -67,6 +67,10 @@ chaos: $(VENV)/.test lab  ## kill and race the services for half an hour, then c
 # The long form of what CI has of it: all moves and more kills.
 machines: $(VENV)/.test lab guest-image  ## with real virtual machines on hosts in namespaces (as root, long)
 	MOORAGE_MACHINES=1 MOORAGE_GUEST_KILLS=$${MOORAGE_GUEST_KILLS:-20} $(BIN)/pytest tests/integration/libvirt $(ARGS)
+
+# Horizon in a headless Chromium, which is installed if we are root, and Ansible's modules; pictures: .cache/horizon
+clients: $(VENV)/.test lab  ## Horizon, and Ansible's modules for OpenStack, on a cloud of ours (long)
+	MOORAGE_CLIENTS=1 $(BIN)/pytest tests/integration/clients $(ARGS)
 
 bench-placement: $(VENV)/.test reference  ## side by side with the reference Placement (long)
 	$(BIN)/python -m bench.placement $(ARGS)

@@ -16,14 +16,18 @@ from tests.support.processes import Service, free_port, port_is_open, start_serv
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
-    *("--disable-dev-shm-usage", "--window-size=1024,800"),
+    "--disable-dev-shm-usage",
 )
+
+
+class BrowserError(Exception):
+    """The browser did not do it; the text says why."""
 
 
 class Browser:
     """Debian's; where it is missing and we are root, it is installed."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, size: tuple[int, int] = (1024, 800)) -> None:
         for package, program in (("chromium", "chromium"), ("chromium-driver", "chromedriver")):
             debian.install(package, Path("/usr/bin") / program)
         assert shutil.which("chromedriver")
@@ -36,7 +40,11 @@ class Browser:
         )
         options = {
             "binary": "/usr/bin/chromium",
-            "args": [*_FLAGS, f"--user-data-dir={directory / 'profile'}"],
+            "args": [
+                *_FLAGS,
+                f"--window-size={size[0]},{size[1]}",
+                f"--user-data-dir={directory / 'profile'}",
+            ],
         }
         wanted = {"capabilities": {"alwaysMatch": {"browserName": "chrome", "goog:chromeOptions": options}}}
         made = self._say("POST", f"http://127.0.0.1:{port}/session", wanted)
@@ -62,15 +70,25 @@ class Browser:
         return self._say("POST", f"{self._url}/execute/sync", {"script": script, "args": []})
 
     def type(self, selector: str, text: str) -> None:
-        element = self._say("POST", f"{self._url}/element", {"using": "css selector", "value": selector})
-        [number] = element.values()
-        self._say("POST", f"{self._url}/element/{number}/value", {"text": text})
+        self._say("POST", f"{self._element(selector)}/value", {"text": text})
+
+    def click(self, selector: str) -> None:
+        """As a mouse does: what is hidden, or behind something else, can't be clicked on."""
+        self._say("POST", f"{self._element(selector)}/click", {})
 
     def screenshot(self) -> bytes:
         return base64.b64decode(self._say("GET", f"{self._url}/screenshot"))
 
+    def _element(self, selector: str) -> str:
+        """The first that a CSS selector, or an XPath, finds."""
+        using = "xpath" if selector.startswith("//") else "css selector"
+        element = self._say("POST", f"{self._url}/element", {"using": using, "value": selector})
+        [number] = element.values()
+        return f"{self._url}/element/{number}"
+
     def _say(self, method: str, url: str, body: Any = None) -> Any:
         answer = requests.request(method, url, json=body, timeout=60)
         told = answer.json()["value"]
-        assert answer.status_code == 200, told
+        if answer.status_code != 200:
+            raise BrowserError(f"{told['error']}: {told['message']}")
         return told

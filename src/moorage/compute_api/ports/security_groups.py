@@ -1,4 +1,5 @@
-"""Security groups of a server's ports: `/servers/{id}/os-security-groups`, and the actions on them."""
+"""A server's security groups, which are its ports': `/servers/{id}/os-security-groups`, and the actions
+`addSecurityGroup` and `removeSecurityGroup`, which take effect at once."""
 
 from __future__ import annotations
 
@@ -14,10 +15,43 @@ from moorage.compute_api.servers.servers import find, lock
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.reply import Reply, empty
-from moorage.network.contract import SecurityGroup, SecurityGroupRule
+from moorage.network.contract import SecurityGroup, SecurityRule
 
 _DEFAULT = ["default"]
 _EVERYBODY = "0.0.0.0/0"
+
+
+def index(service: ComputeService, call: Call) -> Reply:
+    """List a server's security groups."""
+    with service.database.read() as connection:
+        server = find(connection, call)
+    with told(AT_ATTACH):
+        held = service.network.groups(requester_of(call), interfaces.server_ports_of(server))
+    ordered = sorted(held, key=lambda group: (group.project_id, group.name))
+    return Reply(body={"security_groups": [_shown(group) for group in ordered]})
+
+
+def _shown(group: SecurityGroup) -> dict[str, Any]:
+    return {
+        "id": group.id,
+        "name": group.name,
+        "description": group.description,
+        "tenant_id": group.project_id,
+        "rules": [_shown_rule(rule, group.id) for rule in group.rules],
+    }
+
+
+def _shown_rule(rule: SecurityRule, group_id: str) -> dict[str, Any]:
+    remote = rule.remote
+    return {
+        "id": rule.id,
+        "parent_group_id": group_id,
+        "ip_protocol": rule.protocol,
+        "from_port": rule.from_port,
+        "to_port": rule.to_port,
+        "group": {} if remote is None else {"name": remote.name, "tenant_id": remote.project_id},
+        "ip_range": {"cidr": rule.cidr} if remote is None else {},
+    }
 
 
 def _change(joins: bool, service: ComputeService, call: Call, argument: Any) -> Reply:

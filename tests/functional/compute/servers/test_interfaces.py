@@ -55,6 +55,15 @@ def test_what_is_not_there_or_not_one_s_own_is_not_found(cloud: Cloud) -> None:
     assert "could not be found" in cloud.bob.refused(404, "GET", f"{path}/{expected['port_id']}")
 
 
+def test_security_groups_of_a_network_that_has_none(cloud: Cloud) -> None:
+    uuid = cloud.alice.booted()
+    path = f"/servers/{uuid}/os-security-groups"
+    for version in ("2.1", "2.36", "latest"):
+        assert cloud.rita.get(path, version) == {"security_groups": []}
+    assert "could not be found" in cloud.bob.refused(404, "GET", path)
+    assert "could not be found" in cloud.alice.refused(404, "GET", f"/servers/{ABSENT}/os-security-groups")
+
+
 # ---------------------------------------------------------------- one more, one fewer: what is refused
 
 

@@ -37,6 +37,7 @@ REQUESTS: dict[str, tuple[str, str, Any]] = {
     "os-server-tags:delete_all": ("DELETE", "/tags", None),
     "os-instance-actions:list": ("GET", "/os-instance-actions", None),
     "os-attach-interfaces:list": ("GET", "/os-interface", None),
+    "os-security-groups:list": ("GET", "/os-security-groups", None),
     "ips:index": ("GET", "/ips", None),
     **{rule: ("POST", "/action", {name: argument}) for rule, (name, argument) in ACTIONS.items()},
 }

@@ -1,0 +1,1 @@
+"""Ansible, with the collection of modules for OpenStack."""

@@ -1,0 +1,1 @@
+"""A real Horizon on loopback."""
