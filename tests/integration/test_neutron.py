@@ -123,14 +123,13 @@ def test_a_project_without_a_network_gets_one_made_if_neutron_can(site: Site) ->
             user.compute.wait_for_delete(server, wait=openstack_site.PATIENCE)
         again = site.settled(user.compute.create_server(**wish))
         assert [port.network_id for port in site.ports_of(again)] == [made.id]
-        user.network.create_subnet(
-            network_id=user.network.create_network(name="mine").id, ip_version=4, cidr="10.11.0.0/24"
-        )
+        mine = user.network.create_network(name="mine")
+        user.network.create_subnet(network_id=mine.id, ip_version=4, cidr="10.11.0.0/24")
         with pytest.raises(ConflictException, match="Multiple possible networks"):
             user.compute.create_server(**wish)
         user.compute.delete_server(again.id)
         user.compute.wait_for_delete(again, wait=openstack_site.PATIENCE)
-        user.network.delete_network(user.network.find_network("mine"))
+        user.network.delete_network(mine)
 
 
 def test_a_port_on_a_network_that_was_made_is_found_again(site: Site) -> None:

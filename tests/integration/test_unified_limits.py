@@ -21,7 +21,7 @@ from moorage.compute.quotas.keystone_limits import (
     CALLS,
     KeystoneLimits,
     LimitsUnavailableError,
-    ServiceEndpoint,
+    OwnEndpoint,
 )
 from moorage.compute.quotas.options import UNIFIED
 from moorage.compute.quotas.unified import UnifiedLimits
@@ -78,7 +78,7 @@ class Site:
     def wire(self, person: Person, **which: Any) -> KeystoneLimits:
         conf = settings.read([Path(self.config(person))])
         adapter = openstack_services.adapter(conf, "oslo_limit", "identity", 5)
-        return KeystoneLimits(adapter, ServiceEndpoint(**which))
+        return KeystoneLimits(adapter, OwnEndpoint(**which))
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +272,10 @@ def test_the_upgrade_check_looks_at_the_limits(site: Site) -> None:
     assert Checks(conf).limits().code == Code.SUCCESS
     conf.set_override("unified_limits_resource_list", ["servers", "class:PGPU"], group="quota")
     lacking = Checks(conf).limits()
-    assert (lacking.code, "registered in Keystone for class:PGPU" in lacking.details) == (Code.WARNING, True)
+    assert (lacking.code, "registered in Keystone for class:PGPU" in str(lacking.details)) == (
+        Code.WARNING,
+        True,
+    )
     conf.set_override("username", "nobody", group="oslo_limit")
     assert Checks(conf).limits().code == Code.FAILURE
     assert Checks(settings.read([])).limits().code == Code.SUCCESS, "ours hold"

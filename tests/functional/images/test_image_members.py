@@ -100,7 +100,8 @@ def test_who_may_do_what_with_members(owner: User, friend: User, stranger: User,
 
 def test_what_is_wrong_with_members_is_told(owner: User) -> None:
     image = made(owner, name="wrong")
-    for body in ({}, {"member": ""}, {"member": 5}, {"member": "x" * 256}, []):
+    wrong: list[Any] = [{}, {"member": ""}, {"member": 5}, {"member": "x" * 256}, []]
+    for body in wrong:
         assert owner.post(f"{image}/members", body).status == 400
     assert owner.post(f"{image}/members", {"member": "friends"}).status == 200
     assert owner.post(f"{image}/members", {"member": "friends"}).status == 409

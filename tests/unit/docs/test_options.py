@@ -17,7 +17,7 @@ from moorage.cli import settings
 from tests.support.moorage import PROGRAMS
 from tests.unit.docs.pages import Page, pages
 
-NEIGHBOURS = ("placement_client", "neutron", "glance", "ironic", "keystone_authtoken")
+NEIGHBOURS = ("placement_client", "neutron", "glance", "ironic", "keystone_authtoken", "oslo_limit")
 """The sections with which keystoneauth logs in somewhere."""
 FOREIGN = {"api", "Unit", "Service", "Install"}
 """Sections of Ironic's and systemd's files, which pages name, too."""

@@ -33,7 +33,7 @@ class LimitsUnavailableError(Exception):
 
 
 @dataclass(frozen=True)
-class ServiceEndpoint:
+class OwnEndpoint:
     """Which entry of Keystone's catalogue is ours: limits are registered for a service in a region."""
 
     endpoint_id: str | None = None
@@ -43,7 +43,7 @@ class ServiceEndpoint:
     interface: str = "public"
 
     @classmethod
-    def from_conf(cls, conf: cfg.ConfigOpts) -> ServiceEndpoint:
+    def from_conf(cls, conf: cfg.ConfigOpts) -> OwnEndpoint:
         found = conf[GROUP]
         return cls(
             found.endpoint_id,
@@ -82,7 +82,7 @@ class ServiceEndpoint:
 class KeystoneLimits:
     """What Keystone has been told of our service; nothing is kept here."""
 
-    def __init__(self, adapter: Adapter, endpoint: ServiceEndpoint) -> None:
+    def __init__(self, adapter: Adapter, endpoint: OwnEndpoint) -> None:
         self._adapter = adapter
         self._endpoint = endpoint
         self._ours: tuple[str, str] | None = None
@@ -90,7 +90,7 @@ class KeystoneLimits:
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> KeystoneLimits:
         adapter = openstack_services.adapter(conf, GROUP, "identity", _TIMEOUT)
-        return cls(adapter, ServiceEndpoint.from_conf(conf))
+        return cls(adapter, OwnEndpoint.from_conf(conf))
 
     def registered(self) -> dict[str, int]:
         """By resource: what holds for projects that have no limit of their own."""
