@@ -33,13 +33,16 @@ class Notifications(Protocol):
     def server(
         self,
         action: str,
-        phase: Phase,
+        phase: Phase | None,
         server: Mapping[str, Any],
         *,
         error: str | None = None,
         request_id: str | None = None,
     ) -> None:
-        """Something begins to happen, has happened or has failed; `server` is its row. Returns at once."""
+        """Something begins to happen, has happened or has failed; `server` is its row. Returns at once.
+
+        What takes no time has no phase.
+        """
 
     def close(self) -> None: ...
 
@@ -50,7 +53,7 @@ class NoNotifications:
     def server(
         self,
         action: str,
-        phase: Phase,
+        phase: Phase | None,
         server: Mapping[str, Any],
         *,
         error: str | None = None,
@@ -86,15 +89,15 @@ class OsloNotifications:
     def server(
         self,
         action: str,
-        phase: Phase,
+        phase: Phase | None,
         server: Mapping[str, Any],
         *,
         error: str | None = None,
         request_id: str | None = None,
     ) -> None:
         notification = _Notification(
-            publisher_id=f"nova-compute:{server['host'] or ''}",
-            event_type=f"instance.{action}.{phase.value}",
+            publisher_id=f"{'nova-api' if phase is None else 'nova-compute'}:{server['host'] or ''}",
+            event_type=f"instance.{action}" + ("" if phase is None else f".{phase.value}"),
             payload=payload(action, server, error, request_id),
             is_error=phase is Phase.ERROR,
         )

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from oslo_config import cfg
-
+from moorage.bus import notifications
 from moorage.bus.asking import AskingWhenNeeded
 from moorage.cli import workers as granian
 from moorage.cli.cloud import IMAGE_PATH
@@ -74,6 +73,7 @@ def worker() -> Wsgi:
         network=connect_network(conf, database),
         placement=connect(conf),
         agents=AskingWhenNeeded(conf),
+        notifications=notifications.from_conf(conf),
         scheduler=scheduler_options.settings(conf),
         unified_limits=unified.connect(conf),
     )

@@ -63,6 +63,7 @@ class Cloud:
         images = connect_images(conf, self._images.catalogue)
         self._threads = SharedThreads.of_process(conf.agent.threads)
         self._bus = bus = LocalBus(pool=self._threads.beats)
+        telling = notifications.from_conf(conf)
         self._conductor = ConductorService(
             self._database,
             ConductorSettings.from_conf(conf),
@@ -70,7 +71,7 @@ class Cloud:
             network,
             placement,
             images,
-            notifications.from_conf(conf),
+            telling,
         )
         self._compute = ComputeService(
             database=self._database,
@@ -80,6 +81,7 @@ class Cloud:
             placement=placement,
             wake=self._conductor.runner.wake,
             agents=bus.asking_side(),
+            notifications=telling,
             scheduler=scheduler_options.settings(conf),
             unified_limits=unified.connect(conf),
         )

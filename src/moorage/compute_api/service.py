@@ -11,6 +11,7 @@ from oslo_config import cfg
 
 from moorage.bus.asking import NobodyToAsk
 from moorage.bus.contract import AskingSide
+from moorage.bus.notifications import NoNotifications, Notifications
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.aggregates.mirror import Mirror
 from moorage.compute.aggregates.zones import Zones
@@ -82,6 +83,7 @@ class ComputeService:
     wake: Callable[[], None] = lambda: None
     """Tells the conductor in this process, if there is one, that there is work."""
     agents: AskingSide = field(default_factory=NobodyToAsk)
+    notifications: Notifications = field(default_factory=NoNotifications)
     scheduler: SchedulerSettings = field(default_factory=SchedulerSettings)
     """What conductors decide by; plans are made by the same."""
     unified_limits: UnifiedLimits | None = None

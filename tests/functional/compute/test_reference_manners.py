@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from moorage.compute_api import absent
@@ -69,14 +71,14 @@ def test_of_repeated_parameters_the_last_one_counts(cloud: Cloud, admin: User) -
 @pytest.mark.parametrize("path", absent.GONE)
 def test_what_the_reference_has_removed_is_gone(admin: User, path: str) -> None:
     for method in absent.GONE[path]:
-        body = {} if method in ("POST", "PUT") else None
+        body: Any = {} if method in ("POST", "PUT") else None
         assert admin.call(method, path.format_map(_Any()), body).status == 410
 
 
 @pytest.mark.parametrize("path", absent.ELSEWHERE)
 def test_what_is_another_service_s_is_not_here(admin: User, path: str) -> None:
     for method in absent.ELSEWHERE[path]:
-        body = {} if method in ("POST", "PUT") else None
+        body: Any = {} if method in ("POST", "PUT") else None
         answer = admin.at("2.1").call(method, path.format_map(_Any()), body)
         assert answer.fault[0] == "itemNotFound"
 

@@ -27,6 +27,8 @@ ASKED: list[dict[str, Any]] = [
     {"createImage": {"name": "i"}},
     {"shelve": None},
     {"unshelve": None},
+    {"lock": None},
+    {"unlock": None},
 ]
 TOLD = (
     *("power_off", "power_on", "reboot"),
@@ -93,11 +95,47 @@ def test_a_server_is_told_of_from_birth_to_death(cloud: Yard, consumer: Consumer
         cloud.await_rest()
     cloud.delete(uuid)
     cloud.await_gone([uuid])
-    told = [
-        f"instance.{action}.{phase}" for action in ("create", *TOLD, "delete") for phase in ("start", "end")
-    ]
+    told = [f"instance.{action}.{phase}" for action in ("create", *TOLD) for phase in ("start", "end")]
+    told += ["instance.lock", "instance.unlock", "instance.delete.start"]
+    told += ["instance.shutdown.start", "instance.shutdown.end", "instance.delete.end"]
     wait_until(lambda: len(consumer.events(uuid)) == len(told), "its death", 10)
     assert consumer.events(uuid) == told
+
+
+MOVES: list[tuple[dict[str, Any], list[str]]] = [
+    (
+        {"os-migrateLive": {"host": None, "block_migration": "auto"}},
+        [
+            *("live_migration_pre.start", "live_migration_pre.end", "live_migration_post.start"),
+            *("live_migration_post_dest.start", "live_migration_post_dest.end", "live_migration_post.end"),
+        ],
+    ),
+    (
+        {"resize": {"flavorRef": "2"}},
+        [
+            *("resize.start", "resize_prep.start", "resize_prep.end"),
+            *("resize_finish.start", "resize_finish.end", "resize.end"),
+        ],
+    ),
+    ({"revertResize": None}, ["resize_revert.start", "resize_revert.end"]),
+]
+
+
+def test_moves_are_told_by_their_parts(yard: Make, consumer: Consumer) -> None:
+    options = {"enabled": True, "transport_url": URL, "topics": [consumer.topic]}
+    cloud = yard(hosts=2, **{f"notifications.{name}": value for name, value in options.items()})
+    (uuid,) = cloud.boot()
+    cloud.await_status([uuid], "ACTIVE")
+    cloud.await_rest()
+    told = ["create.start", "create.end"]
+    headers = {"openstack-api-version": "compute 2.96"}
+    for action, parts in MOVES:
+        answer = cloud.api.simulate_post(f"/v2.1/servers/{uuid}/action", json=action, headers=headers)
+        assert answer.status_code == 202, answer.text
+        cloud.await_rest()
+        told += parts
+    wait_until(lambda: len(consumer.events(uuid)) >= len(told), "its moves", 10)
+    assert consumer.events(uuid) == [f"instance.{name}" for name in told]
 
 
 def test_a_failure_is_told_with_its_reason(cloud: Yard, consumer: Consumer) -> None:

@@ -11,7 +11,8 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.imaging import rescues, shelving
 from moorage.compute.ports import interfaces
-from moorage.compute.servers import lifecycle, soft_deletes
+from moorage.compute.quotas import quotas
+from moorage.compute.servers import lifecycle, servers, soft_deletes
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import VmState
@@ -96,6 +97,17 @@ def _unlock(asked: ActionRequest) -> None:
     if not lifecycle.may_unlock(asked.server, asked.origin):
         asked.call.authorize(UNLOCK_OVERRIDE, owner_of(asked.server))
     lifecycle.unlock(asked.connection, asked.server, asked.origin)
+
+
+def _tell(action: str) -> Callable[[ActionRequest], None]:
+    """Others hear of what no operation is needed for."""
+
+    def tell(asked: ActionRequest) -> None:
+        with asked.service.database.read() as connection:
+            server = servers.find(connection, asked.server.uuid)
+        asked.service.notifications.server(action, None, server.as_row(), request_id=asked.origin.request_id)
+
+    return tell
 
 
 def _reset_state(asked: ActionRequest) -> None:
@@ -188,10 +200,20 @@ ACTIONS: dict[str, ActionRoute] = {
     ),
     "reboot": ActionRoute(_reboot, f"{RULE}servers:reboot", schemas.REBOOT),
     "lock": ActionRoute(
-        _lock, f"{RULE}os-lock-server:lock", schemas.LOCK, ignores_lock=True, makes_work=False
+        _lock,
+        f"{RULE}os-lock-server:lock",
+        schemas.LOCK,
+        afterwards=_tell("lock"),
+        ignores_lock=True,
+        makes_work=False,
     ),
     "unlock": ActionRoute(
-        _unlock, f"{RULE}os-lock-server:unlock", schemas.UNLOCK, ignores_lock=True, makes_work=False
+        _unlock,
+        f"{RULE}os-lock-server:unlock",
+        schemas.UNLOCK,
+        afterwards=_tell("unlock"),
+        ignores_lock=True,
+        makes_work=False,
     ),
     "os-resetState": ActionRoute(
         _reset_state,

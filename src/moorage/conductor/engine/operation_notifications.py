@@ -20,6 +20,13 @@ class OperationNotifications:
         if kind.notification is not None and work.operation.step == FIRST_STEP:
             self._notifications.server(kind.notification, Phase.START, work.server.as_row())
 
+    def told(self, work: Work[Any]) -> None:
+        """After the checkpoint, too."""
+        if work.notices:
+            row = work.server.changed(work.changes).as_row()
+            for action, phase in work.notices:
+                self._notifications.server(action, phase, row)
+
     def ended(self, kind: Kind, work: Work[Any]) -> None:
         """After the checkpoint: what is told has become true."""
         if kind.notification is not None:

@@ -268,6 +268,7 @@ class Runner:
             FENCED.inc(lost)
             LOG.info("%d operations were taken or ended while we were at them", lost)
         for work in kept:
+            self._notices.told(work)
             if work.outcome is not None:
                 ENDED.labels(work.operation.kind, work.outcome).inc()
                 self._notices.ended(self._kinds[work.operation.kind], work)

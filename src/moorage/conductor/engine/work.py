@@ -10,6 +10,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import msgspec
 from sqlalchemy.engine import Connection
 
+from moorage.bus.notifications import Phase
 from moorage.compute.servers.server import Server
 from moorage.core.clock import utcnow
 from moorage.ledger.held_leases import Lease
@@ -42,6 +43,13 @@ class Silent(msgspec.Struct, frozen=True):
 
 
 Answer = Done | Failed | Silent
+
+
+class Notice(NamedTuple):
+    """A part of an operation that has a name of its own: `instance.ACTION.PHASE`."""
+
+    action: str
+    phase: Phase
 
 
 class _Kept(NamedTuple):
@@ -78,6 +86,8 @@ class Work(Generic[S]):
     """None: go on at once with the operation's step."""
     outcome: str | None = None
     error: str | None = None
+    notices: list[Notice] = field(default_factory=list)
+    """What others shall hear of once it is written down, beside the beginning and the end."""
     _kept: _Kept = field(init=False)
     _server: Server = field(init=False)
 
@@ -102,6 +112,10 @@ class Work(Generic[S]):
     def write_together(self, writer: WriteTogether, part: Any) -> None:
         """At the checkpoint, along with what other servers of the batch have for `writer`."""
         self.parts.append((writer, part))
+
+    def tell(self, action: str, *phases: Phase) -> None:
+        """Have others hear of a part of the operation; of all of it, if no phases are named."""
+        self.notices += [Notice(action, phase) for phase in phases or (Phase.START, Phase.END)]
 
     def advance(self, step: str) -> None:
         """This step is done and kept; the next one follows at once."""
@@ -160,6 +174,6 @@ class Work(Generic[S]):
         operation = self.operation
         self._kept = _Kept(operation.step, operation.attempt, operation.tries, operation.result)
         self._server = self.server
-        self.changes, self.writes, self.parts = {}, [], []
+        self.changes, self.writes, self.parts, self.notices = {}, [], [], []
         self.used_result = self.goes_on = False
         self.outcome = self.error = None

@@ -58,6 +58,7 @@ class Delete(OperationKind):
         Step("release"),
     )
     notification = "delete"
+    tells = ("shutdown",)
 
     def begin(self, batch: Sequence[Work[DeleteState]]) -> None:
         with self._tools.database.read() as connection:
@@ -101,6 +102,7 @@ class Delete(OperationKind):
             self._destroyed_everywhere(work)
 
     def _destroyed_everywhere(self, work: Work[DeleteState]) -> None:
+        work.tell("shutdown")
         if self._tools.network.reach is NetworkAccess.AGENTS:
             work.advance_to_task("let_go")
         else:

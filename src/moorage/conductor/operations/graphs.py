@@ -25,8 +25,9 @@ def page() -> str:
 def _section(kind: type[OperationKind]) -> Iterator[str]:
     yield f"## {kind.name}"
     yield ""
-    if kind.notification is not None:
-        yield f"Others hear of it as `instance.{kind.notification}`."
+    heard = [name for name in (kind.notification, *kind.tells) if name is not None]
+    if heard:
+        yield f"Others hear of it as {', '.join(f'`instance.{name}`' for name in heard)}."
         yield ""
     yield "```text"
     width = max(len(step.name) for step in kind.steps)

@@ -23,6 +23,8 @@ class OperationKind:
     state: ClassVar[type[msgspec.Struct]] = NoState
     steps: ClassVar[tuple[Step, ...]]
     notification: ClassVar[str | None] = None
+    tells: ClassVar[tuple[str, ...]] = ()
+    """Parts of it that others hear of by names of their own."""
 
     def __init__(self, tools: Tools) -> None:
         self._tools = tools

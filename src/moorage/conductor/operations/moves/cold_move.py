@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from sqlalchemy.engine import Connection
 
+from moorage.bus.notifications import Phase
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.moves.move import Move
@@ -54,10 +55,12 @@ class ColdMove(Moving[ColdMoveState]):
         Step("restored", then=("restore",)),
     )
     notification = "resize"
+    tells = ("resize_prep", "resize_finish")
     arrive_event = "compute_finish_resize"
 
     def depart(self, work: Work[ColdMoveState]) -> None:
         self.note(work, "compute_prep_resize", host=destination(work).host)
+        work.tell("resize_prep")
         if work.state.parcel is not None:  # an earlier destination failed; the source has done its part
             work.advance("bind")
             return
@@ -89,6 +92,7 @@ class ColdMove(Moving[ColdMoveState]):
 
     def arrive(self, work: Work[ColdMoveState]) -> None:
         work.changes["task_state"] = TaskState.RESIZE_FINISH.value
+        work.tell("resize_finish", Phase.START)
         work.advance_to_task("take_over")
 
     def take_over(self, batch: Sequence[Work[ColdMoveState]]) -> None:
@@ -113,6 +117,7 @@ class ColdMove(Moving[ColdMoveState]):
         }
         self.record(work, MigrationStatus.FINISHED)
         self.note(work, self.arrive_event, host=end.host)
+        work.tell("resize_finish", Phase.END)
         work.writes.append(partial(_settle_quota, work.server.project_id, move))
         if self._tools.confirm_window > 0:
             work.writes.append(partial(_confirm_later, work, self._tools.confirm_window))

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from moorage.bus.contract import ABORT, HURRY
+from moorage.bus.notifications import Phase
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import LiveMigrationWish, MigrationStatus
 from moorage.compute.moves.move import MoveEnd
@@ -44,6 +45,8 @@ class LiveMigrateState(MoveState, kw_only=True, omit_defaults=True):
     """What the destination told: the source needs it to send the server there."""
     looks: int = 0
     """How often it was looked whether the source is done."""
+    hurried: bool = False
+    """It was told that it shall end soon."""
 
 
 class LiveMigrate(Moving[LiveMigrateState]):
@@ -72,7 +75,10 @@ class LiveMigrate(Moving[LiveMigrateState]):
         Step("restore", then=("restored",)),
         Step("restored", then=("restore",)),
     )
-    notification = "live_migration"
+    tells = (
+        *("live_migration_pre", "live_migration_post", "live_migration_post_dest"),
+        *("live_migration_rollback", "live_migration_abort", "live_migration_force_complete"),
+    )
     arrive_event = "compute_live_migration"
     placed_status = MigrationStatus.PREPARING
 
@@ -95,6 +101,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
                 self.failed(work, "reserve", str(ports), destination(work), elsewhere=ports.retry_elsewhere)
                 continue
             server_ports.keep(work, ports)
+            work.tell("live_migration_pre", Phase.START)
             work.advance_to_task("expect")
 
     def expect(self, batch: Sequence[Work[LiveMigrateState]]) -> None:
@@ -120,6 +127,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
                 self._abort(work)
             else:
                 work.state.ticket = facts["parcel"]
+                work.tell("live_migration_pre", Phase.END)
                 self.record(work, MigrationStatus.RUNNING)
                 work.advance_to_task("migrate")
 
@@ -144,6 +152,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
             match work.answer():
                 case Done(facts):
                     work.state.parcel = facts["parcel"]
+                    work.tell("live_migration_post", Phase.START)
                     self.record(work, MigrationStatus.POST_MIGRATING)
                     self.note(work, "compute_live_migration", host=source(work).host)
                     work.advance("bind")
@@ -187,6 +196,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
             match answer:
                 case Done(facts) if facts["power_state"] != NO_STATE:
                     work.state.parcel = {ARRIVED: True}
+                    work.tell("live_migration_post", Phase.START)
                     self.record(work, MigrationStatus.POST_MIGRATING)
                     work.advance("bind")
                 case Failed():
@@ -220,6 +230,7 @@ class LiveMigrate(Moving[LiveMigrateState]):
     def taken_over(self, batch: Sequence[Work[LiveMigrateState]]) -> None:
         for work, facts in self.done(batch, "take_over", end=destination, elsewhere=False):
             work.changes |= {**destination(work).as_columns(), "power_state": facts["power_state"]}
+            work.tell("live_migration_post_dest")
             work.advance_to_task("leave")
 
     # ------------------------------------------------------------ the source has forgotten it
@@ -235,7 +246,14 @@ class LiveMigrate(Moving[LiveMigrateState]):
             work.changes |= {"vm_state": work.state.move.old_state, "task_state": None}
             self.record(work, MigrationStatus.COMPLETED)
             self.note(work, "compute_post_live_migration_at_destination", host=work.server.host)
+            work.tell("live_migration_post", Phase.END)
             work.finish()
+
+    def over(self, work: Work[LiveMigrateState]) -> None:
+        if work.state.aborted:
+            work.tell("live_migration_abort")
+        work.tell("live_migration_rollback")
+        super().over(work)
 
     # ------------------------------------------------------------ wishes
 
@@ -252,6 +270,9 @@ class LiveMigrate(Moving[LiveMigrateState]):
 
     def _tell_wish(self, work: Work[LiveMigrateState]) -> None:
         wish = self._wish(work)
+        if wish == LiveMigrationWish.HURRY and not work.state.hurried:
+            work.state.hurried = True
+            work.tell("live_migration_force_complete")
         if wish is not None:
             self._tools.agents.signal(work, source(work).host, _SIGNALS[LiveMigrationWish(wish)])
 
