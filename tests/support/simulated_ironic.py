@@ -39,6 +39,8 @@ class SimulatedIronic:
         self.nodes: dict[str, dict[str, Any]] = {}
         self.reservations: dict[str, dict[str, Any]] = {}
         self.port = free_port()
+        self.interrupted: list[str] = []
+        """Nodes that got a non-maskable interrupt."""
         self.failing: dict[str, str] = {}
         """Nodes that can't be deployed, and why."""
         self.unclean: dict[str, str] = {}
@@ -51,6 +53,7 @@ class SimulatedIronic:
             ("PATCH", r"/v1/nodes/([^/]+)", self._change),
             ("PUT", r"/v1/nodes/([^/]+)/states/provision", self._provision),
             ("PUT", r"/v1/nodes/([^/]+)/states/power", self._set_power),
+            ("PUT", r"/v1/nodes/([^/]+)/management/inject_nmi", self._interrupt),
             ("GET", r"/v1/nodes/([^/]+)/validate", lambda body, uuid: (200, {})),
             ("GET", r"/v1/nodes/([^/]+)/vifs", lambda body, uuid: (200, {"vifs": []})),
             ("POST", r"/v1/nodes/([^/]+)/vifs", lambda body, uuid: (204, None)),
@@ -168,6 +171,10 @@ class SimulatedIronic:
         else:
             node |= {"provision_state": "active", "power_state": "power on"}
         return 202, None
+
+    def _interrupt(self, body: Any, uuid: str) -> Answer:
+        self.interrupted.append(uuid)
+        return 204, None
 
     def _set_power(self, body: dict[str, Any], uuid: str) -> Answer:
         self.nodes[uuid]["power_state"] = _POWERS.get(body["target"], "power off")

@@ -29,7 +29,7 @@ class MachineState(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Machine(msgspec.Struct, frozen=True):
+class ListedMachine(msgspec.Struct, frozen=True):
     uuid: str
     name: str
     state: MachineState

@@ -12,7 +12,7 @@ from moorage.core.config import Options
 from moorage.drivers.contract import Driver
 from moorage.drivers.host_check import HostCheck
 from moorage.drivers.image_store import ImageStore
-from moorage.drivers.machines import Machine
+from moorage.drivers.machines import ListedMachine
 from moorage.placement.client.contract import PlacementClient
 
 
@@ -62,7 +62,7 @@ class Plugin:
     """Names of what it puts into its directory."""
     check: Callable[[cfg.ConfigOpts], list[HostCheck]] = _needs_nothing
     """Looks whether servers would run on this machine; changes nothing."""
-    machines: Callable[[cfg.ConfigOpts], Iterable[Machine]] | None = None
+    machines: Callable[[cfg.ConfigOpts], Iterable[ListedMachine]] | None = None
     """Tells of all machines that its system has, for operators; None if it has none but its hosts."""
     is_this_machine: bool = False
     """Its host is the machine that the agent runs on, so that one process has one of them."""

@@ -14,11 +14,13 @@ import pytest
 
 from moorage.core import uuids
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, Driver, DriverClosedError, DriverError, ServerSpec
-from moorage.drivers.ironic import deployment, mark
+from moorage.drivers.ironic import deployment, machines, mark
 from moorage.drivers.ironic.client import IronicError
 from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.partition import Partition
+from moorage.drivers.ironic.record import REPORT_FIELDS
 from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.machines import MachineState
 from moorage.drivers.parts import ConsoleAddress, ConsoleType
 from moorage.drivers.testing import DriverContract, DriverStand
 from tests.integration.ironic.lines import client, port_of, provisions
@@ -123,6 +125,10 @@ def test_only_the_partition_is_listed_on_every_page(metal: Nodes) -> None:
     assert set(named(owning(port, Partition("b", "s1")))) == set()
     assert set(named(owning(port, Partition()))) == {"a-1", "a-2", "a-3", "b-1"}
     assert set(named(owning(port, Partition("")))) == set(), "none is in the unnamed group"
+    everything = [machines.describe(one) for page in client(port).pages({}, REPORT_FIELDS) for one in page]
+    assert {(one.name, one.group, one.state) for one in everything} == {
+        (name, name[0], MachineState.FREE) for name in ("a-1", "a-2", "a-3", "b-1")
+    }
 
 
 def just_enrolled(metal: Nodes, *names: str) -> dict[str, str]:

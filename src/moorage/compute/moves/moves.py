@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, ConflictError, NotFoundError
 from moorage.compute.flavors.flavors import Flavor
-from moorage.compute.hosts import services
+from moorage.compute.hosts import node_capabilities, services
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration, MigrationStatus, MigrationType
 from moorage.compute.moves.move import Move
@@ -29,6 +29,7 @@ from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import ServerNotReady, ServiceUnavailable
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.db.tables.compute import flavors as flavor_table
+from moorage.db.tables.compute import nodes
 from moorage.ledger import queue
 
 _MOVABLE = (VmState.ACTIVE, VmState.STOPPED)
@@ -69,6 +70,7 @@ def resize(
     server = ask.server
     require_state(server, "resize", _MOVABLE)
     _require_host_up(ask)
+    _require_able_to_move(ask)
     wanted = flavor.as_booted()
     if wanted["id"] == server.flavor["id"]:
         raise ComputeError("When resizing, instances must change flavor!")
@@ -98,6 +100,7 @@ def migrate(ask: ActionContext, host: str | None) -> None:
     server = ask.server
     require_state(server, "migrate", _MOVABLE)
     _require_host_up(ask)
+    _require_able_to_move(ask)
     if host is not None:
         _require_agent(ask, host)
         if host == server.host:
@@ -111,6 +114,7 @@ def require_live(ask: ActionContext, host: str | None) -> None:
     """Refuse a live migration that makes no sense."""
     server = ask.server
     require_state(server, "os-migrateLive", (VmState.ACTIVE, VmState.PAUSED))
+    _require_able_to_move(ask, live=True)
     if host is not None:
         _require_agent(ask, host)
         if host == server.host:
@@ -170,6 +174,19 @@ def _require_host_up(ask: ActionContext) -> None:
         raise ServerNotReady(ask.server.uuid)
     if not ask.host_is_up(ask.server.host):
         raise ServiceUnavailable
+
+
+def _require_able_to_move(ask: ActionContext, *, live: bool = False) -> None:
+    """A machine does not leave its place; nobody has to wait for its host to say so."""
+    query = sa.select(nodes.c.hypervisor_type, nodes.c.facts).where(nodes.c.uuid == ask.server.node_uuid)
+    found = ask.connection.execute(query).one_or_none()
+    if found is None:
+        return
+    able = node_capabilities.read(*found)
+    if not (able.live_migrate if live else able.migrate):
+        raise ComputeError(
+            f"Instance {ask.server.uuid} cannot be moved{' live' if live else ''}: its host has no way to."
+        )
 
 
 def _require_room_for_image(server: Server, flavor: Flavor) -> None:

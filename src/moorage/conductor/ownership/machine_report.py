@@ -14,7 +14,7 @@ from moorage.compute.hosts.peers import TERMS
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.db.among import among
 from moorage.db.tables.compute import nodes, servers, services
-from moorage.drivers.machines import Machine, MachineState
+from moorage.drivers.machines import ListedMachine, MachineState
 from moorage.drivers.served_nodes import ServedNodes
 
 _USED = (MachineState.IN_USE, MachineState.RESERVED, MachineState.DEPLOYING, MachineState.DEPLOY_FAILED)
@@ -22,7 +22,7 @@ _USED = (MachineState.IN_USE, MachineState.RESERVED, MachineState.DEPLOYING, Mac
 
 @dataclass(frozen=True)
 class ReportedMachine:
-    machine: Machine
+    machine: ListedMachine
     state: MachineState
     reason: str
     owner: str
@@ -38,7 +38,7 @@ class MachineReport:
     """Hosts that are up, and what they serve, if there is no machine of that."""
 
 
-def make(connection: Connection, machines: Iterable[Machine], down_after: timedelta) -> MachineReport:
+def make(connection: Connection, machines: Iterable[ListedMachine], down_after: timedelta) -> MachineReport:
     """Needs a snapshot."""
     found = list(machines)
     serving = _serving(connection, down_after)

@@ -187,6 +187,9 @@ class IronicClient:
     def set_power(self, uuid: str, target: str) -> None:
         self._ask("PUT", f"/v1/nodes/{uuid}/states/power", {"target": target})
 
+    def inject_nmi(self, uuid: str) -> None:
+        self._ask("PUT", f"/v1/nodes/{uuid}/management/inject_nmi", {})
+
     def console(self, uuid: str) -> ConsoleState:
         return msgspec.json.decode(self._ask("GET", f"/v1/nodes/{uuid}/states/console"), type=ConsoleState)
 

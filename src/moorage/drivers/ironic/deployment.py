@@ -21,9 +21,14 @@ REBUILD_MARK = "moorage_rebuild"
 
 
 def instance_info(spec: ServerSpec) -> dict[str, Any]:
+    """Ironic makes `project_id` the node's `lessee` until it is torn down, so that the project may see its
+    machine there."""
     flavor = spec.flavor
     info: dict[str, Any] = {
         "display_name": spec.name,
+        "project_id": spec.project_id,
+        "user_id": spec.user_id,
+        "flavor_name": str(flavor.get("name", "")),
         "vcpus": str(flavor.get("vcpus", 0)),
         "memory_mb": str(flavor.get("ram", 0)),
         "local_gb": str(flavor.get("disk", 0)),

@@ -32,7 +32,7 @@ from moorage.drivers.ironic.failures import FailureLog
 from moorage.drivers.ironic.known_nodes import KnownNodes
 from moorage.drivers.ironic.leftovers import LastMarks
 from moorage.drivers.ironic.listing import NodeListing
-from moorage.drivers.ironic.operating import Powering, VifChange, power_of
+from moorage.drivers.ironic.operating import Interrupting, Powering, VifChange, power_of
 from moorage.drivers.ironic.partition import Partition
 from moorage.drivers.ironic.record import UNUSED_STATES, NodeRecord
 from moorage.drivers.ironic.removing import Clearing, Removing, is_deployed_for_nobody
@@ -241,6 +241,11 @@ class IronicDriver:
 
             self._settle(call, node_uuid, step, self._settings.power_timeout)
             return seen
+
+    def trigger_crash_dump(self, server_uuid: str, node_uuid: str) -> None:
+        with self._calls.begin(server_uuid, "crash dump") as call:
+            step = Interrupting(server_uuid, self._writer(call, node_uuid))
+            self._settle(call, node_uuid, step, self._settings.power_timeout)
 
     def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
         with self._calls.begin(server_uuid, "console") as call:

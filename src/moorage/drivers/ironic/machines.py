@@ -21,13 +21,13 @@ from moorage.drivers.ironic.record import (
     WAITING,
     NodeRecord,
 )
-from moorage.drivers.machines import Machine, MachineState
+from moorage.drivers.machines import ListedMachine, MachineState
 
 _CLEANING = frozenset({DELETING, "cleaning", "clean wait", "clean hold"})
 _DEPLOYING = frozenset({DEPLOYING, WAITING})
 
 
-def listed(conf: cfg.ConfigOpts) -> Iterator[Machine]:
+def listed(conf: cfg.ConfigOpts) -> Iterator[ListedMachine]:
     """All of them, whatever partition this host serves; ConfigError if Ironic can't be asked."""
     try:
         for page in connect(conf).pages({}, REPORT_FIELDS):
@@ -36,9 +36,9 @@ def listed(conf: cfg.ConfigOpts) -> Iterator[Machine]:
         raise ConfigError(f"[ironic]: {error}") from error
 
 
-def describe(record: NodeRecord) -> Machine:
+def describe(record: NodeRecord) -> ListedMachine:
     found = state(record)
-    return Machine(
+    return ListedMachine(
         uuid=record.uuid,
         name=record.name or "",
         state=found,

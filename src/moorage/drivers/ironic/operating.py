@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 
-from moorage.drivers.contract import NO_STATE, RUNNING, SHUT_DOWN, MachineFailedError
+from moorage.drivers.contract import NO_STATE, RUNNING, SHUT_DOWN, DriverError, MachineFailedError
 from moorage.drivers.ironic.client import IronicClient, IronicError
 from moorage.drivers.ironic.deploying import require_server
 from moorage.drivers.ironic.record import ACTIVE, POWER_OFF, POWER_ON, NodeRecord
@@ -55,6 +55,21 @@ class Powering:
             LOG.warning("node %s is another server's by now, and is switched on again", record.uuid)
             with contextlib.suppress(IronicError):
                 self._client.set_power(record.uuid, POWER_ON)
+
+
+class Interrupting:
+    """Ironic answers once the machine was told: a system that has crashed is not told again."""
+
+    def __init__(self, server_uuid: str, writer: Writer) -> None:
+        self._server_uuid = server_uuid
+        self._writer = writer
+
+    def __call__(self, record: NodeRecord) -> bool:
+        require_server(record, self._server_uuid)
+        if power_of(record) != RUNNING:
+            raise DriverError("the server does not run")
+        self._writer.inject_nmi()
+        return True
 
 
 class VifChange:

@@ -8,7 +8,7 @@ from oslo_config import cfg
 
 from moorage.drivers.host_check import HostCheck
 from moorage.drivers.ironic.options import OPTIONS
-from moorage.drivers.machines import Machine
+from moorage.drivers.machines import ListedMachine
 from moorage.drivers.plugin import DriverContext, Loaded, Plugin
 
 
@@ -25,7 +25,7 @@ def _check(conf: cfg.ConfigOpts) -> list[HostCheck]:
     return host_checks.check(conf)
 
 
-def _machines(conf: cfg.ConfigOpts) -> Iterable[Machine]:
+def _machines(conf: cfg.ConfigOpts) -> Iterable[ListedMachine]:
     from moorage.drivers.ironic import machines
 
     return machines.listed(conf)

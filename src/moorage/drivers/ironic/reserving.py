@@ -256,6 +256,10 @@ class ReservingDriver:
         with self._machine(server_uuid, node_uuid) as machine:
             return self._machines.power(server_uuid, machine)
 
+    def trigger_crash_dump(self, server_uuid: str, node_uuid: str) -> None:
+        with self._machine(server_uuid, node_uuid) as machine:
+            self._machines.trigger_crash_dump(server_uuid, machine)
+
     def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
         with self._machine(server_uuid, node_uuid) as machine:
             return self._machines.console(server_uuid, machine, console_type)

@@ -91,6 +91,11 @@ class Writer:
         self._require()
         self._client.set_power(self._node_uuid, target)
 
+    def inject_nmi(self) -> None:
+        """Late: nobody refuses it, as a power order; the system of another server may end by it."""
+        self._require()
+        self._client.inject_nmi(self._node_uuid)
+
     def switch_on_console(self) -> None:
         """Late: the console of another's server is on, which only who has a token of its own gets to see."""
         self._require()
