@@ -61,6 +61,7 @@ def _public_network(admin: Connection) -> str:
     network = admin.network.create_network(
         name=PUBLIC,
         is_router_external=True,
+        is_default=True,
         provider_network_type="flat",
         provider_physical_network="physnet0",
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy.engine import Connection
 
-from moorage.compute.ports import interfaces
+from moorage.compute.ports import group_names, interfaces
 from moorage.compute.servers import servers
 from moorage.compute_api.ports.server_networks import AT_ATTACH, requester_of, told
 from moorage.compute_api.servers.servers import find, lock
@@ -16,42 +16,6 @@ from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.reply import Reply, empty
 from moorage.network.contract import SecurityGroup, SecurityRule
-
-_DEFAULT = ["default"]
-_EVERYBODY = "0.0.0.0/0"
-
-
-def index(service: ComputeService, call: Call) -> Reply:
-    """List a server's security groups."""
-    with service.database.read() as connection:
-        server = find(connection, call)
-    with told(AT_ATTACH):
-        held = service.network.groups(requester_of(call), interfaces.server_ports_of(server))
-    ordered = sorted(held, key=lambda group: (group.project_id, group.name))
-    return Reply(body={"security_groups": [_shown(group) for group in ordered]})
-
-
-def _shown(group: SecurityGroup) -> dict[str, Any]:
-    return {
-        "id": group.id,
-        "name": group.name,
-        "description": group.description,
-        "tenant_id": group.project_id,
-        "rules": [_shown_rule(rule, group.id) for rule in group.rules],
-    }
-
-
-def _shown_rule(rule: SecurityRule, group_id: str) -> dict[str, Any]:
-    remote = rule.remote
-    return {
-        "id": rule.id,
-        "parent_group_id": group_id,
-        "ip_protocol": rule.protocol,
-        "from_port": rule.from_port,
-        "to_port": rule.to_port,
-        "group": {} if remote is None else {"name": remote.name, "tenant_id": remote.project_id},
-        "ip_range": {"cidr": rule.cidr} if remote is None else {},
-    }
 
 
 def _change(joins: bool, service: ComputeService, call: Call, argument: Any) -> Reply:
@@ -63,9 +27,7 @@ def _change(joins: bool, service: ComputeService, call: Call, argument: Any) -> 
 
     def keep(connection: Connection) -> None:
         found = lock(connection, call)
-        others = [one for one in found.request.get("security_groups") or _DEFAULT if one != name]
-        request = {**found.request, "security_groups": [*others, name] if joins else others}
-        servers.update(connection, found.id, request=request)
+        servers.update(connection, found.id, request=group_names.changed(found.request, name, joins=joins))
 
     service.database.transact(keep)
     return empty(202)

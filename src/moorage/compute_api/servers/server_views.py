@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.compute.hosts import host_status
+from moorage.compute.ports import group_names
 from moorage.compute.servers.server import Server
 from moorage.compute_api import links, times
 from moorage.compute_api.endpoint import RULE, is_admin, owner_of
@@ -153,8 +154,8 @@ class ServerView:
             "OS-EXT-STS:power_state": server.power_state,
             "os-extended-volumes:volumes_attached": [],
         }
-        if server.request.get("networks") != "none":
-            names = server.request.get("security_groups") or ["default"]
+        names = group_names.of(server.request)
+        if names and server.request.get("networks") != "none":
             shown["security_groups"] = [{"name": name} for name in names]
         return shown
 

@@ -70,6 +70,38 @@ def test_quotas_hold_and_say_what_is_over(cloud: Cloud) -> None:
     cloud.bob.booted(flavorRef="big")
 
 
+_SMALL = "VGhpcyBpcyBhIHRlc3Q="
+
+
+@pytest.mark.parametrize(
+    ("files", "status", "refusal"),
+    [
+        ([{"path": "/etc/motd", "contents": _SMALL}] * 6, 403, "Personality file limit exceeded"),
+        ([{"path": "/" * 256, "contents": _SMALL}], 403, "Personality file path exceeds maximum 255"),
+        (
+            [{"path": "/etc/motd", "contents": "AAAA" * 3414}],
+            403,
+            "Personality file content exceeds maximum 10240",
+        ),
+        (
+            [{"path": "/etc/motd", "contents": "not base64!"}],
+            400,
+            "Personality content for /etc/motd cannot be decoded",
+        ),
+    ],
+)
+def test_files_to_inject_are_limited(
+    cloud: Cloud, files: list[dict[str, str]], status: int, refusal: str
+) -> None:
+    assert sentence(cloud.alice.boot("2.56", networks="auto", personality=files), status) == refusal
+    assert cloud.count() == 0
+
+
+def test_as_many_files_as_may_be_injected_are_taken(cloud: Cloud) -> None:
+    files = [{"path": f"/etc/{number}", "contents": "AAAA" * 3413} for number in range(5)]
+    assert cloud.alice.boot("2.56", networks="auto", personality=files).status_code == 202
+
+
 def test_a_range_of_servers_gets_as_many_as_the_quota_lets(cloud: Cloud) -> None:
     cloud.alice.booted(min_count=1, max_count=50)
     assert cloud.usage("red")[0] == 10
