@@ -117,6 +117,7 @@ class ServerQuery:
     """Whether those are listed that are deleted softly."""
     locked: bool | None = None
     config_drive: bool | None = None
+    auto_disk_config: bool | None = None
     order: list[ServerSort] = field(default_factory=lambda: [ServerSort("created_at", True)])
     marker: str | None = None
     marker_among: dict[str, list[str]] = field(default_factory=dict)
@@ -187,6 +188,9 @@ def _other_conditions(listing: ServerQuery) -> list[Condition]:
         conditions.append(by.is_not(None) if listing.locked else by.is_(None))
     if listing.config_drive is not None:
         conditions.append(servers.c.config_drive.is_(listing.config_drive))
+    if listing.auto_disk_config is not None:
+        is_auto = sa.func.coalesce(servers.c.request["disk_config"].as_string(), "") == "AUTO"
+        conditions.append(is_auto if listing.auto_disk_config else sa.not_(is_auto))
     return conditions
 
 

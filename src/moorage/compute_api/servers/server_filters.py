@@ -11,6 +11,7 @@ from moorage.compute.servers.listing import EQUAL, MATCHING, SORTABLE, UNSORTED,
 from moorage.compute.servers.states import VmState
 from moorage.compute_api.endpoint import RULE, is_admin, own_project
 from moorage.compute_api.microversions import Microversion
+from moorage.compute_api.servers.server_views import ROOT_DEVICE
 from moorage.compute_api.service import ComputeService
 from moorage.core.microversions import Version
 from moorage.core.numbers import whole
@@ -312,6 +313,23 @@ def _config_drive(listing: ServerQuery, _name: str, value: str) -> None:
         listing.equal["uuid"] = []
 
 
+def _auto_disk_config(listing: ServerQuery, _name: str, value: str) -> None:
+    if value.lower() in _TRUE | _FALSE:
+        listing.auto_disk_config = value.lower() in _TRUE
+    else:
+        listing.equal["uuid"] = []
+
+
+def _same_for_all(shown: str) -> Callable[[ServerQuery, str, str], None]:
+    """What is shown of every server alike is that of all of them, or of none."""
+
+    def filter_by(listing: ServerQuery, _name: str, value: str) -> None:
+        if not pattern.search(value, shown):
+            listing.equal["uuid"] = []
+
+    return filter_by
+
+
 def _ignored(_listing: ServerQuery, _name: str, _value: str) -> None:
     """The API takes it, and has no such column."""
 
@@ -325,6 +343,10 @@ _FILTERS: dict[str, Callable[[ServerQuery, str, str], None]] = {
     "ip6": _address_v6,
     "locked": _locked,
     "config_drive": _config_drive,
+    "auto_disk_config": _auto_disk_config,
+    "kernel_id": _same_for_all(""),
+    "ramdisk_id": _same_for_all(""),
+    "root_device_name": _same_for_all(ROOT_DEVICE),
     "description": _ignored,
     **dict.fromkeys(_TAG_FILTERS, _tags),
 }

@@ -24,6 +24,8 @@ SHOW_HOST_STATUS = f"{RULE}servers:show:host_status"
 SHOW_UNKNOWN_HOST = f"{RULE}servers:show:host_status:unknown-only"
 SHOW_EXTRA_SPECS = f"{RULE}servers:show:flavor-extra-specs"
 EXTENDED_USER_DATA = "OS-EXT-SRV-ATTR:user_data"
+ROOT_DEVICE = "/dev/vda"
+"""Of every server."""
 
 _WITH_PROGRESS = frozenset({"ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"})
 _IMAGE_PROPERTIES = ("hw_", "img_", "os_")
@@ -176,7 +178,7 @@ class ServerView:
                 f"{prefix}:launch_index": server.launch_index,
                 f"{prefix}:ramdisk_id": "",
                 f"{prefix}:reservation_id": server.reservation_id,
-                f"{prefix}:root_device_name": "/dev/vda",
+                f"{prefix}:root_device_name": ROOT_DEVICE,
                 EXTENDED_USER_DATA: server.user_data,
             }
         return shown

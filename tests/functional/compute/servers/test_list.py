@@ -250,3 +250,20 @@ def test_a_page_in_the_usual_order_comes_from_an_index(fleet: Cloud) -> None:
         plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {text}", ("red", utcnow(), 5, 10, 0)).all()
     assert "USING INDEX ix_servers_project" in str(plan)
     assert "TEMP B-TREE" not in str(plan)
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("auto_disk_config=true", ["automatic"]),
+        ("auto_disk_config=0", ["active", "build", "other", "web.1"]),
+        ("auto_disk_config=colour", []),
+        ("root_device_name=/dev/sda", []),
+        ("root_device_name=vda$", ["active", "automatic", "build", "other", "web.1"]),
+        ("kernel_id=abc", []),
+        ("ramdisk_id=^$", ["active", "automatic", "build", "other", "web.1"]),
+    ],
+)
+def test_what_is_shown_can_be_listed_by(fleet: Cloud, query: str, found: list[str]) -> None:
+    fleet.run(fleet.alice.booted(name="automatic", **{"OS-DCF:diskConfig": "AUTO"}))
+    assert chosen(fleet.admin, f"all_tenants=1&{query}") == found
