@@ -56,6 +56,8 @@ LONGEST_FIRST = (
     "tests/integration/test_compute_policy.py",
     "tests/functional/conductor/test_stalls.py",
     "tests/functional/conductor/test_live_migration.py",
+    "tests/functional/conductor/test_quarantine.py",
+    "tests/functional/cli/test_ironic_commands.py",
     "tests/functional/cli/test_slow_clients.py",
     "tests/functional/compute/test_bad_input.py",
     "tests/chaos/test_boot_kills.py",
