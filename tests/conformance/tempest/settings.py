@@ -20,7 +20,7 @@ _THERE = (
         "hostname_fqdn_sanitization",
     ),
     *("live_migrate_back_and_forth", "live_migration", "pause", "personality", "rescue", "resize", "shelve"),
-    *("serial_console", "shelve_migrate", "snapshot", "suspend"),
+    *("shelve_migrate", "snapshot", "suspend"),
 )
 _FILTERS = (
     *("ComputeFilter", "DifferentHostFilter", "ImagePropertiesFilter", "SameHostFilter"),
@@ -29,6 +29,7 @@ _FILTERS = (
 _MISSING = {
     "metadata_service": "guests are simulated: none of them asks",
     "stable_rescue": "guests are simulated: they have no disks",
+    "serial_console": "the test of Tempest 47 sends text where only bytes can be: it fails on any cloud",
     "spice_console": "no driver has it",
     "vnc_console": "guests are simulated: they have no screens",
     "volume_backed_live_migration": "there is no Cinder",
