@@ -17,6 +17,7 @@ LONGEST_FIRST = (
     "tests/chaos/test_guest_kills.py",
     "tests/integration/test_openstack_pieces.py",
     "tests/chaos/test_frozen_agents.py",
+    "tests/conformance/test_tempest.py",
     "tests/integration/ironic/test_driver.py",
     "tests/chaos/test_late_calls.py",
     "tests/functional/cli/test_sync_aggregates.py",

@@ -89,5 +89,6 @@ def settings(cloud: Cloud, directory: Path, oldest: str = OLDEST) -> Settings:
         },
         "network-feature-enabled": {
             "api_extensions": ",".join(set(cloud.network_extensions) - _SUBPORTS),
+            "floating_ips": "false",  # Compute's actions for them, which ended with 2.43
         },
     }

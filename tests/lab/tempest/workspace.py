@@ -99,7 +99,7 @@ class Workspace:
     def _tempest(
         self, *words: str, stdout: int | None, check: bool = True
     ) -> subprocess.CompletedProcess[bytes]:
-        command = [self._programs / "tempest", "run", "--config-file", self.config, *words]
+        command: list[str | Path] = [self._programs / "tempest", "run", "--config-file", self.config, *words]
         return self._run(*command, stdout=stdout, check=check)
 
     def _run(
