@@ -43,6 +43,14 @@ def pytest_collection_finish() -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def rubbish() -> Iterator[None]:
+    """What a file's tests left in cycles goes, with its sockets and files; by itself that would be looked for
+    so rarely that a worker comes to have a thousand of them open."""
+    yield
+    gc.collect()
+
+
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """One server a test process; started by the first test that asks for it."""

@@ -9,7 +9,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
+
+from tests.support.closing_server import ClosingHTTPServer
 
 _LONGEST = 240.0
 """Seconds for which a request is held at most, whatever the test does."""
@@ -81,8 +83,7 @@ class FaultyProxy:
         self._fault: Fault | None = None
         self._seen = 0
         self._lock = threading.Lock()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        self._server = ClosingHTTPServer(("127.0.0.1", 0), self._handler())
         self.port: int = self._server.server_address[1]
 
     @property

@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -22,6 +22,7 @@ from keystoneauth1.session import Session
 
 from moorage.network.neutron import NeutronNetwork
 from moorage.network.neutron_link import NeutronLink
+from tests.support.closing_server import ClosingHTTPServer
 
 NETWORK = "11111111-0000-4000-8000-000000000001"
 SEGMENT = "33333333-0000-4000-8000-000000000001"
@@ -310,8 +311,7 @@ def serving(neutron: StageNeutron) -> Iterator[int]:
         def log_message(self, format: str, *args: object) -> None:
             """The test shows what it did."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
+    server = ClosingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     try:

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from moorage.cli import settings, workers
-from moorage.cli.errors import EXPECTED, Commands, sentence
+from moorage.cli.errors import Commands, expected, sentence
 from moorage.cli.options import Json
 from moorage.compute.aggregates import aggregates
 from moorage.compute.aggregates.mirror import PROBLEMS
@@ -74,7 +74,7 @@ def sync_aggregates(
         code = exit_code(found, dry_run=dry_run)
     except PROBLEMS as problem:
         error, code = str(problem), INCOMPLETE
-    except EXPECTED as problem:
+    except expected() as problem:
         error, code = sentence(problem), NOT_RUN
     if as_json:
         typer.echo(msgspec.json.encode(_as_json(found, names, error, dry_run, verbose)))

@@ -45,8 +45,7 @@ class Periodic:
         self._due = 0.0
         """When it has to run next."""
         self._submitted = False
-        self._alarm: float | None = None
-        """When the pool calls us: at `due` or before it, since nothing is taken back that was asked for."""
+        self._alarm: _Alarm | None = None
 
     def start(self) -> None:
         with self._changed:
@@ -62,6 +61,8 @@ class Periodic:
         """Waits a while for what is at work, unless that is who stops it."""
         with self._changed:
             self._going = False
+            if self._alarm is not None:
+                self._alarm.owner = self._alarm = None
             if self._running is not threading.current_thread():
                 self._changed.wait_for(lambda: self._running is None, _LAST_WORDS)
 
@@ -72,13 +73,13 @@ class Periodic:
         if pause <= 0:
             self._submitted = True
             self._pool.submit(self._run)
-        elif pause < math.inf and (self._alarm is None or self._alarm > self._due):
-            alarm = self._alarm = self._due
-            self._pool.submit_later(pause, lambda: self._on_alarm(alarm))
+        elif pause < math.inf and (self._alarm is None or self._alarm.due > self._due):
+            self._alarm = _Alarm(self._due, self)
+            self._pool.submit_later(pause, self._alarm)
 
-    def _on_alarm(self, alarm: float) -> None:
+    def on_alarm(self, alarm: _Alarm) -> None:
         with self._changed:
-            if self._alarm == alarm:
+            if self._alarm is alarm:
                 self._alarm = None
                 self._plan()
 
@@ -109,3 +110,17 @@ class Periodic:
         except Exception:
             LOG.exception("%s failed, will be tried again", self._name)
             return False
+
+
+class _Alarm:
+    """When the pool calls: at the time that is due or before it, since nothing is taken back that was asked
+    for. But what was stopped is let go: it may hold much, and its interval may be an hour."""
+
+    def __init__(self, due: float, owner: Periodic) -> None:
+        self.due = due
+        self.owner: Periodic | None = owner
+
+    def __call__(self) -> None:
+        owner = self.owner
+        if owner is not None:
+            owner.on_alarm(self)

@@ -1,16 +1,22 @@
-"""The network of a process: the built-in pools, or the Neutron that `[neutron]` names."""
+"""The network of a process: the built-in pools, or the Neutron that `[neutron]` names.
+
+The pools need the database's library, which an agent, who never has them, starts without.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from oslo_config import cfg
 
 from moorage.core import openstack_services
-from moorage.db.database import Database
 from moorage.network.absent import AbsentNetwork
 from moorage.network.contract import Network
 from moorage.network.neutron import NeutronNetwork
 from moorage.network.neutron_link import NeutronLink
-from moorage.network.pool import PoolNetwork, PoolSettings
+
+if TYPE_CHECKING:
+    from moorage.db.database import Database
 
 GROUP = "neutron"
 
@@ -19,6 +25,8 @@ def connect(conf: cfg.ConfigOpts, database: Database) -> Network:
     """What `[network] provider` says; nothing is sent yet."""
     if conf.network.provider == "neutron":
         return NeutronNetwork(link(conf), threads=conf.network.threads)
+    from moorage.network.pool import PoolNetwork, PoolSettings
+
     return PoolNetwork(database, PoolSettings.from_conf(conf))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 import requests
@@ -25,6 +25,7 @@ from moorage.placement.client.transport import (
     Transport,
 )
 from tests.functional.placement.fleet import EAST, claim, node, node_uuid, server_uuid
+from tests.support.closing_server import ClosingHTTPServer
 from tests.support.processes import free_port
 
 VERSIONS = b'{"versions": [{"id": "v1.0", "max_version": "1.39", "min_version": "1.0"}]}'
@@ -103,7 +104,7 @@ def answering(*answers: tuple[int, bytes]) -> Iterator[tuple[HttpPlacement, list
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = ClosingHTTPServer(("127.0.0.1", 0), Handler)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:

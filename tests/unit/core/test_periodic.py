@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 import time
+import weakref
+from collections.abc import Callable
 
+from moorage.core.elastic_pool import ElasticPool
 from moorage.core.periodic import Periodic
 from tests.support.processes import wait_until
 
@@ -54,3 +59,31 @@ def test_it_can_be_woken() -> None:
     periodic.wake()
     wait_until(lambda: len(job.moments) == 2, "the second call", 5)
     periodic.stop()
+
+
+class Pool(ElasticPool):
+    """Says when it is asked for something later."""
+
+    def __init__(self) -> None:
+        super().__init__("job", size=1)
+        self.asked = threading.Event()
+
+    def submit_later(self, seconds: float, job: Callable[[], object]) -> None:
+        super().submit_later(seconds, job)
+        self.asked.set()
+
+
+def test_what_was_stopped_keeps_nothing_of_what_it_worked_for() -> None:
+    job, pool = Job(), Pool()
+    periodic = Periodic("job", 3600.0, job, pool=pool)
+    periodic.start()
+    assert pool.asked.wait(10)
+    periodic.stop()
+    kept = weakref.ref(job)
+    del job, periodic
+
+    def gone() -> bool:
+        gc.collect()
+        return kept() is None
+
+    wait_until(gone, "the job to be let go", 5)
