@@ -101,6 +101,34 @@ def test_a_resize_in_place_can_be_undone_and_kept(pair: LibvirtLab, tmp_path: Pa
         assert one.leftovers() == []
 
 
+def test_a_resize_in_place_is_not_undone_under_a_guest_of_another_host(
+    pair: LibvirtLab, tmp_path: Path
+) -> None:
+    """Its host was frozen meanwhile, and the server evacuated from it, to one that shares the directory."""
+    with two(pair, tmp_path, shared=True) as both:
+        one, other = both.one, both.two
+        spec = one.spec()
+        one.driver.spawn(spec)
+        runs(one, spec, 1)
+        one.moves.hand_over(spec.uuid, spec.node_uuid)
+        resizing = require(one.driver, ResizableInPlace)
+        larger = {**spec.flavor, "vcpus": 2}
+        resizing.resize_in_place(msgspec.structs.replace(spec, flavor=larger, work="7-1"))
+        runs(one, spec, 2)
+        one.driver.stop(spec.uuid, spec.node_uuid)
+        there = both.spec(other, spec, keep_disk=True)
+        assert other.driver.spawn(there) == RUNNING
+        runs(other, spec, 3)
+        with pytest.raises(DriverError, match=there.node_uuid):
+            resizing.undo_resize(spec.uuid, spec.node_uuid)
+        assert both.runs_on(spec) == ["h2"]
+        goes_on(other, spec)
+        assert tiny_guest.written(directory(other, spec) / "disk")[0] == 3
+        other.driver.destroy(spec.uuid, there.node_uuid)
+        one.driver.destroy(spec.uuid, spec.node_uuid)
+        assert one.leftovers() == other.leftovers() == []
+
+
 def move_live(both: Two, here: MovingStand, spec: ServerSpec, boots: int = 1) -> ServerSpec:
     there = both.spec(both.other(here), spec)
     expected = carried(both.other(here).moves.expect(there))

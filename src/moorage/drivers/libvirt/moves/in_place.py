@@ -16,7 +16,7 @@ from moorage.drivers.contract import ServerSpec
 from moorage.drivers.libvirt.actions.power import PowerButton
 from moorage.drivers.libvirt.actions.starting import Starting
 from moorage.drivers.libvirt.backend import Backend
-from moorage.drivers.libvirt.moves import keeping
+from moorage.drivers.libvirt.moves import keeping, whereabouts
 from moorage.drivers.libvirt.storage import disks, qemu_img
 from moorage.drivers.libvirt.storage.server_directory import ServerDirectory, ServerRecord
 
@@ -44,6 +44,9 @@ class ResizesInPlace:
                     self._begin(directory, directory.require(), spec)
             with backend.step(spec.uuid, call):
                 if directory.require().built is None:
+                    whereabouts.require_here(
+                        directory
+                    )  # late: another host may share the directory, and own it
                     disks.grow(directory, spec)
                     directory.write(msgspec.structs.replace(directory.require(), built=spec.work))
                 if spec.power_on:
@@ -75,6 +78,7 @@ class ResizesInPlace:
             earlier = record.earlier
             if earlier is None:
                 return
+            whereabouts.require_here(directory)  # late: its disks may be those of a guest of another host
             backend.domains.force_off(server_uuid)
             keeping.put_back(directory)
             for name, path in (("ephemeral", directory.ephemeral), ("swap", directory.swap)):
