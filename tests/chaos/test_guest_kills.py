@@ -21,7 +21,7 @@ from tests.chaos.guest_books import GuestBooks
 from tests.chaos.guest_users import GuestKiller, GuestUser
 from tests.support import debian
 from tests.support.guest_deployment import HOSTS, GuestDeployment, running
-from tests.support.processes import NotReadyError, wait_until
+from tests.support.processes import NotReadyError, is_alive, wait_until
 
 SCHEDULES = int(os.environ.get("CHAOS_SCHEDULES", "1"))
 KILLS = int(os.environ.get("CHAOS_KILLS", "6"))
@@ -121,8 +121,9 @@ def test_an_agent_that_freezes_in_a_reboot_leaves_an_evacuated_guest_alone(
     host = cloud.lab.hosts[victim]
     server = cloud.boot(victim)
     cloud.wait_for(server, "ACTIVE")
+    guest = host.guest_pids()[server]
     cloud.act(server, "reboot", {"type": "HARD"})
-    time.sleep(chance.uniform(0, 0.3))
+    wait_until(lambda: not is_alive(guest), "the guest to be switched off")
     with frozen(cloud, victim):
         wait_until(lambda: victim not in cloud.hosts_up(), "it to count as down", 60)
         if server in host.guest_pids():  # an operator makes sure of that before an evacuation
