@@ -30,7 +30,7 @@ def main(
     ] = None,
     stay: Annotated[bool, typer.Option(help="Leave the cloud running until Enter is pressed.")] = False,
 ) -> None:
-    console = Console()
+    console = Console(soft_wrap=True)
     with tempfile.TemporaryDirectory(prefix="moorage-tempest-") as temporary:
         place = (directory or Path(temporary)).resolve()
         place.mkdir(parents=True, exist_ok=True)
