@@ -87,8 +87,15 @@ def test_an_administrator_sees_and_changes_the_cloud(administrator: Dashboard, s
     walks.take_a_host_out_of_service(administrator, idle)
     walks.handle_aggregates(administrator, idle)
     walks.handle_flavors(administrator)
-    walks.change_quotas(administrator, site.cloud.lab.demo.project_id)
+    project_id = site.cloud.lab.demo.project_id
+    walks.change_quotas(administrator, project_id)
+    assert site.cloud.admin.compute.get_quota_set(project_id).server_groups == 7
     walks.move_a_server(administrator, "web")
+    moves = site.cloud.admin.compute.migrations(instance_uuid=site.server("web").id)
+    assert {move.migration_type: move.status for move in moves} == {
+        "migration": "confirmed",
+        "live-migration": "completed",
+    }
 
 
 def test_a_server_is_changed_and_deleted(user: Dashboard, site: Site) -> None:

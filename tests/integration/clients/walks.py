@@ -47,6 +47,7 @@ def _go_to(board: Dashboard, step: str) -> None:
 
 
 def change_states(board: Dashboard, name: str) -> None:
+    board.open(INSTANCES)
     for action, state in CHANGES:
         board.act(name, action)
         board.await_row(INSTANCES, name, state)
@@ -54,6 +55,7 @@ def change_states(board: Dashboard, name: str) -> None:
 
 def change_the_server(board: Dashboard, name: str, *, image: str, flavor: str) -> None:
     """Everything that has a form, or a word of its own."""
+    board.open(INSTANCES)
     board.act(name, "snapshot", name=f"{name}-snapshot")
     assert f"{name}-snapshot" in board.open("/project/images")
     board.open(INSTANCES)
