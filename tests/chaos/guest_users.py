@@ -61,7 +61,7 @@ class GuestUser(User):
                 try:
                     self.act_on(server)
                 except requests.HTTPError as error:
-                    if error.response.status_code != 409:
+                    if error.response is None or error.response.status_code != 409:
                         raise
 
 
