@@ -17,24 +17,30 @@ from psycopg import sql
 from tests.support.postgres import ADMIN, Postgres
 
 _LARGEST = 64 * 2**20
-"""Bytes of a database that is worth keeping."""
+"""Bytes of the filled tables of a database that is worth keeping."""
 
-# All that a test might have done to the database besides writing rows.
+# All that a test might have done to the database besides writing rows; as a number, since it is asked often.
 _SCHEMA = """
-    SELECT relname::text, relkind::text, '' FROM pg_class WHERE relnamespace >= 16384 OR relnamespace = 2200
-    UNION ALL SELECT attname, concat_ws(' ', atttypid, atttypmod, attnotnull, attisdropped), attrelid::text
-        FROM pg_attribute WHERE attrelid >= 16384
-    UNION ALL SELECT conname, contype::text, conrelid::text FROM pg_constraint
-    UNION ALL SELECT tgname, tgenabled::text, tgrelid::text FROM pg_trigger WHERE NOT tgisinternal
-    UNION ALL SELECT nspname, '', '' FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp'
-    UNION ALL SELECT 'setting', setconfig::text, setrole::text FROM pg_db_role_setting JOIN pg_database d
-        ON d.oid = setdatabase AND d.datname = current_database()
-    ORDER BY 1, 2, 3
+    SELECT count(*), sum(hashtextextended(concat_ws(' ', one, two, three) COLLATE "C", 0)) FROM (
+        SELECT relname::text AS one, relkind::text AS two, '' AS three
+            FROM pg_class WHERE relnamespace >= 16384 OR relnamespace = 2200
+        UNION ALL
+        SELECT attname, concat_ws(' ', atttypid, atttypmod, attnotnull, attisdropped), attrelid::text
+            FROM pg_attribute WHERE attrelid >= 16384
+        UNION ALL SELECT conname, contype::text, conrelid::text FROM pg_constraint
+        UNION ALL SELECT tgname, tgenabled::text, tgrelid::text FROM pg_trigger WHERE NOT tgisinternal
+        UNION ALL SELECT nspname, '', '' FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp'
+        UNION ALL SELECT 'setting', setconfig::text, setrole::text FROM pg_db_role_setting JOIN pg_database d
+            ON d.oid = setdatabase AND d.datname = current_database()
+    ) AS everything
 """
 _SEQUENCES = """
     SELECT format('%I.%I', schemaname, sequencename), coalesce(last_value, start_value),
         last_value IS NOT NULL
     FROM pg_sequences ORDER BY 1
+"""
+_SIZE = """
+    SELECT coalesce(sum(pg_total_relation_size(quote_ident(name)::regclass)), 0) FROM unnest(%s::text[]) name
 """
 _TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
 
@@ -47,7 +53,7 @@ class RecycledDatabases:
         self.free: list[str] = []
         with self._connected(template) as connection:
             self._schema = connection.execute(_SCHEMA).fetchall()
-            self._sequences = connection.execute(_SEQUENCES).fetchall()
+            self._setting_sequences = _setting(connection.execute(_SEQUENCES).fetchall())
             self._tables = [name for (name,) in connection.execute(_TABLES)]
             self._content = {name: _rows(connection, name) for name in _filled(connection, self._tables)}
 
@@ -87,19 +93,21 @@ class RecycledDatabases:
 
     def _cleared(self, connection: psycopg.Connection[Any]) -> bool:
         """Whether it is like the template again."""
-        size = connection.execute("SELECT pg_database_size(current_database())").fetchone()
-        if size is None or size[0] > _LARGEST or connection.execute(_SCHEMA).fetchall() != self._schema:
+        if connection.execute(_SCHEMA).fetchall() != self._schema:
+            return False
+        filled = _filled(connection, self._tables)
+        size = connection.execute(_SIZE, [filled]).fetchone()
+        if size is None or size[0] > _LARGEST:
             return False
         with connection.transaction():
             connection.execute("SET LOCAL session_replication_role = replica")  # in any order
-            for name in _filled(connection, self._tables):
+            for name in filled:
                 connection.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(name)))
             for name, rows in self._content.items():
                 statement = sql.SQL("COPY {} FROM STDIN (FORMAT binary)").format(sql.Identifier(name))
                 with connection.cursor().copy(statement) as copy:
                     copy.write(rows)
-            for name, value, called in self._sequences:
-                connection.execute("SELECT setval(%s, %s, %s)", [name, value, called])
+            connection.execute(self._setting_sequences)
         return True
 
     @contextmanager
@@ -125,6 +133,15 @@ def _rename(connection: psycopg.Connection[Any], lent: str, name: str) -> bool:
     except psycopg.errors.ObjectInUse:
         return False
     return True
+
+
+def _setting(sequences: list[Any]) -> sql.Composed:
+    """One statement that sets all of them to what they are now."""
+    calls = [
+        sql.SQL("setval({}, {}, {})").format(*(sql.Literal(part) for part in sequence))
+        for sequence in sequences
+    ]
+    return sql.SQL("SELECT {}").format(sql.SQL(", ").join(calls))
 
 
 def _filled(connection: psycopg.Connection[Any], tables: list[str]) -> list[str]:

@@ -62,7 +62,8 @@ class Periodic:
         with self._changed:
             self._going = False
             if self._alarm is not None:
-                self._alarm.owner = self._alarm = None
+                self._alarm.owner = None
+                self._alarm = None
             if self._running is not threading.current_thread():
                 self._changed.wait_for(lambda: self._running is None, _LAST_WORDS)
 
