@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import Any
 
 import msgspec
 from openstack.connection import Connection
+from openstack.exceptions import NotFoundException
 
 from moorage.drivers.fake.servers import FakeServer
 from tests.integration.clouds import keystone_clouds
@@ -129,7 +131,11 @@ class Site:
             assert self.ports_of(server) == []
 
     def ports_of(self, server: Any) -> list[Any]:
-        return list(self.admin.network.ports(device_id=server.id))
+        """Asked again where the last one of a page goes before the next page is asked for."""
+        for _ in range(10):
+            with contextlib.suppress(NotFoundException):
+                return list(self.admin.network.ports(device_id=server.id))
+        raise AssertionError("Neutron's list of the ports never came to an end")
 
     def interfaces_on_host(self, server: Any) -> set[str]:
         """The ports that the server has where it runs."""
