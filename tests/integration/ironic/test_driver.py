@@ -89,6 +89,7 @@ class RealStand(DriverStand):
     driver: IronicDriver
     consoles = ()
     """Fake hardware does not say where they are."""
+    takes_interrupts = False
 
     def __init__(self, metal: Nodes) -> None:
         self._metal = metal
@@ -449,6 +450,26 @@ def test_an_ironic_that_can_not_filter_is_not_asked_for_everything(
         assert set(named(owning(older.port, Partition()))) == {"a-1", "a-2", "a-3", "b-1"}
     finally:
         older.stop()
+
+
+def test_an_interrupt_goes_to_the_machine_of_the_server_alone(
+    metal: Nodes, driver: IronicDriver, proxy: FaultyProxy
+) -> None:
+    """Fake hardware takes none, which Ironic says; what other hardware would say is put into its mouth."""
+    server = spec(metal, named(driver)["a-1"])
+    driver.spawn(server)
+    with pytest.raises(DriverError, match="does not support inject_nmi"):
+        driver.trigger_crash_dump(server.uuid, server.node_uuid)
+    proxy.fail(Fault(204, b"", method="PUT", path="/management/inject_nmi", times=1))
+    driver.trigger_crash_dump(server.uuid, server.node_uuid)
+    with pytest.raises(DriverError, match="has server"):
+        driver.trigger_crash_dump(uuids.generate(), server.node_uuid)
+    driver.stop(server.uuid, server.node_uuid)
+    with pytest.raises(DriverError, match="does not run"):
+        driver.trigger_crash_dump(server.uuid, server.node_uuid)
+    assert metal.show(server.node_uuid)["lessee"] == server.project_id, "Ironic knows whose it is"
+    remove(metal, driver, server)
+    assert metal.show(server.node_uuid)["lessee"] is None
 
 
 def test_a_serial_console_is_switched_on_once(metal: Nodes, driver: IronicDriver, proxy: FaultyProxy) -> None:

@@ -21,6 +21,8 @@ class DriverStand(ABC):
     driver: Driver
     consoles: Collection[ConsoleType] = (ConsoleType.NOVNC,)
     """What its running servers have, if the driver has `RemoteConsoles`."""
+    takes_interrupts: bool = True
+    """Whether its machines can be told to crash, if the driver can tell them."""
 
     @abstractmethod
     def spec(self, driver: Driver | None = None) -> ServerSpec:
