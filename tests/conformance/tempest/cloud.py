@@ -57,7 +57,14 @@ def _flavor(admin: Connection, name: str, ram: int, disk: int) -> str:
 
 
 def _public_network(admin: Connection) -> str:
-    """Where floating addresses come from."""
+    """The way out of networks that Neutron makes by itself, which take their addresses from the pool."""
+    admin.network.create_subnet_pool(
+        name="default",
+        prefixes=["10.240.0.0/16"],
+        default_prefix_length=26,
+        is_shared=True,
+        is_default=True,
+    )
     network = admin.network.create_network(
         name=PUBLIC,
         is_router_external=True,
