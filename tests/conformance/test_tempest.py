@@ -31,6 +31,6 @@ def test_a_slice_passes(tmp_path: Path) -> None:
         workspace = Workspace(tmp_path / "tempest", settings(cloud, tmp_path / "tempest"))
         report = workspace.run("".join(SLICE.split()), workers=2, output=subprocess.DEVNULL)
     assert report.failed == (), report.failures()
-    assert len(report.passed) >= 30, report
+    assert len(report.passed) >= 25, report
     cinder = [one for one in report.skipped if one.name.split(".")[-2] == FROM_A_VOLUME]
     assert cinder, "it reads in tempest.conf what is not there"
