@@ -97,6 +97,8 @@ class Application(Generic[S]):
         return respond
 
     def _admit(self, endpoint: Endpoint[S], call: Call) -> None:
+        if "" in call.params.values():  # a slash too many is not the name of anything
+            raise HttpError(404)
         if call.version < endpoint.since:
             raise HttpError(endpoint.before_that)
         if endpoint.dropped is not None and call.version >= endpoint.dropped:

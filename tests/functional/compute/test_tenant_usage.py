@@ -182,3 +182,7 @@ def test_who_may_see_whose(cloud: Cloud, admin: User) -> None:
     assert reader.get(f"/os-simple-tenant-usage/wonderland?{DAY}").status == 200
     assert reader.get(f"/os-simple-tenant-usage/another?{DAY}").status == 403
     assert usage(admin, "nobody") == {}
+
+
+def test_nobody_is_a_project_without_a_name(admin: User) -> None:
+    assert admin.get("/os-simple-tenant-usage/").status == 404
