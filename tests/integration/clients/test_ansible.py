@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.clients.walks import PUBLIC_KEY
+from tests.integration.clients.scenarios import PUBLIC_KEY
 from tests.integration.clouds import keystone_clouds
 from tests.integration.openstack_site import HOSTS, IMAGE, Site, running
 from tests.lab.ansible.playbook import play

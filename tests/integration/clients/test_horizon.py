@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.integration.clients import walks
+from tests.integration.clients import scenarios
 from tests.integration.clients.dashboard import Dashboard
 from tests.integration.openstack_site import HOSTS, IMAGE, running
 from tests.integration.openstack_site import Site as Cloud
@@ -40,8 +40,8 @@ class Site:
     board: Dashboard
 
     def server(self, name: str) -> Any:
-        """As an administrator sees it."""
-        return next(iter(self.cloud.admin.compute.servers(all_projects=True, name=name)))
+        """As an administrator sees it. (The API takes a name for a regular expression.)"""
+        return next(iter(self.cloud.admin.compute.servers(all_projects=True, name=f"^{name}$")))
 
 
 @pytest.fixture(scope="module")
@@ -73,9 +73,9 @@ def administrator(site: Site) -> Iterator[Dashboard]:
 
 
 def test_a_server_is_launched_and_goes_through_its_states(user: Dashboard, site: Site) -> None:
-    walks.launch(user, "web", image=IMAGE, flavor="m1.tiny")
-    walks.look_at_the_server(user, site.server("web").id)
-    walks.change_states(user, "web")
+    scenarios.launch(user, "web", image=IMAGE, flavor="m1.tiny")
+    scenarios.look_at_the_server(user, site.server("web").id)
+    scenarios.change_states(user, "web")
     usage = user.open("/project/")
     assert "web" in usage, "the overview does not report the server's usage"
 
@@ -83,14 +83,14 @@ def test_a_server_is_launched_and_goes_through_its_states(user: Dashboard, site:
 def test_an_administrator_sees_and_changes_the_cloud(administrator: Dashboard, site: Site) -> None:
     busy = site.server("web").compute_host
     idle = next(host for host in HOSTS if host != busy)
-    walks.look_around(administrator, busy)
-    walks.take_a_host_out_of_service(administrator, idle)
-    walks.handle_aggregates(administrator, idle)
-    walks.handle_flavors(administrator)
+    scenarios.look_around(administrator, busy)
+    scenarios.take_a_host_out_of_service(administrator, idle)
+    scenarios.handle_aggregates(administrator, idle)
+    scenarios.handle_flavors(administrator)
     project_id = site.cloud.lab.demo.project_id
-    walks.change_quotas(administrator, project_id)
+    scenarios.change_quotas(administrator, project_id)
     assert site.cloud.admin.compute.get_quota_set(project_id).server_groups == 7
-    walks.move_a_server(administrator, "web")
+    scenarios.move_a_server(administrator, "web")
     moves = site.cloud.admin.compute.migrations(instance_uuid=site.server("web").id)
     assert {move.migration_type: move.status for move in moves} == {
         "migration": "confirmed",
@@ -99,11 +99,11 @@ def test_an_administrator_sees_and_changes_the_cloud(administrator: Dashboard, s
 
 
 def test_a_server_is_changed_and_deleted(user: Dashboard, site: Site) -> None:
-    walks.change_the_server(user, "web", image=IMAGE, flavor="m1.small")
-    walks.delete(user, "web")
+    scenarios.change_the_server(user, "web", image=IMAGE, flavor="m1.small")
+    scenarios.delete(user, "web")
     assert list(site.cloud.admin.network.ports()) == []
 
 
 def test_key_pairs_and_server_groups_come_and_go(user: Dashboard) -> None:
-    walks.handle_key_pairs(user)
-    walks.handle_server_groups(user)
+    scenarios.handle_key_pairs(user)
+    scenarios.handle_server_groups(user)

@@ -1,4 +1,4 @@
-"""What people do in Horizon, each a walk through its pages."""
+"""What people do in Horizon, each as a series of its pages."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def change_the_server(board: Dashboard, name: str, *, image: str, flavor: str) -
     board.await_row(INSTANCES, f"{name}-renamed")
     board.act(name, "rescue")
     board.await_row(INSTANCES, name, "Rescue")
-    board.act(name, "rescue")
+    board.act(name, "unrescue")
     board.await_row(INSTANCES, name, "Active")
     board.act(name, "rebuild", image=image)
     board.await_row(INSTANCES, name, "Active", "Running")
