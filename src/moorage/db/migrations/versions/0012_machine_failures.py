@@ -7,7 +7,7 @@ from alembic import op
 
 from moorage.db.tables.metadata import Timestamp
 
-revision = "0013"
+revision = "0012"
 down_revision = "0011"
 branch_labels = None
 depends_on = None

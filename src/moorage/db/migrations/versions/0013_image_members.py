@@ -7,8 +7,8 @@ from alembic import op
 
 from moorage.db.tables.metadata import Timestamp
 
-revision = "0014"
-down_revision = "0011"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 
