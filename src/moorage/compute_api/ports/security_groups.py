@@ -15,7 +15,6 @@ from moorage.compute_api.servers.servers import find, lock
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.reply import Reply, empty
-from moorage.network.contract import SecurityGroup, SecurityRule
 
 
 def _change(joins: bool, service: ComputeService, call: Call, argument: Any) -> Reply:
