@@ -194,9 +194,6 @@ def test_security_groups_go_by_their_names(site: Site, plain: Any) -> None:
         assert set(port.security_group_ids) == held
         names = {each["name"] for each in compute.get_server(server).security_groups}
         assert names == {{group.id: "web-only", other.id: "inside-only"}[each] for each in held}
-        shown = compute.get(f"/servers/{server.id}/os-security-groups").json()["security_groups"]
-        assert [each["name"] for each in shown] == sorted(names)
-        assert {each["id"] for each in shown} == held
     with pytest.raises(NotFoundException, match="not associated with the instance"):
         compute.remove_security_group_from_server(server, other)
 
@@ -230,39 +227,6 @@ def test_security_groups_go_by_their_names(site: Site, plain: Any) -> None:
             "ip_range": {"cidr": "10.0.0.0/8"},
         },
     }
-
-
-def test_a_server_s_security_groups_say_whom_they_let_in(site: Site, plain: Any) -> None:
-    network = site.demo.network
-    group, friends = (network.create_security_group(name=name) for name in ("open", "friends"))
-    kind: dict[str, Any] = {"security_group_id": group.id, "direction": "ingress"}
-    network.create_security_group_rule(**kind, protocol="tcp", port_range_min=22, port_range_max=22)
-    network.create_security_group_rule(**kind, protocol="udp", remote_ip_prefix="10.0.0.0/8")
-    network.create_security_group_rule(**kind, protocol="icmp")
-    network.create_security_group_rule(**kind, remote_group_id=friends.id)
-    server = site.booted([{"uuid": plain.id}, {"uuid": plain.id}], security_groups=[{"name": "open"}])
-    path = f"/servers/{server.id}/os-security-groups"
-    first, second = site.demo.compute.get(path).json()["security_groups"]
-    assert first == second
-    assert (first["id"], first["tenant_id"]) == (group.id, group.project_id)
-    anywhere: dict[str, Any] = {"group": {}, "ip_range": {"cidr": "0.0.0.0/0"}}
-    expected = {
-        "tcp": {"from_port": 22, "to_port": 22, **anywhere},
-        "udp": {"from_port": 1, "to_port": 65535, "group": {}, "ip_range": {"cidr": "10.0.0.0/8"}},
-        "icmp": {"from_port": -1, "to_port": -1, **anywhere},
-        None: {
-            "from_port": None,
-            "to_port": None,
-            "ip_range": {},
-            "group": {"name": "friends", "tenant_id": friends.project_id},
-        },
-    }
-    rules = {rule.pop("ip_protocol"): rule for rule in first["rules"]}
-    assert {rule.pop("parent_group_id") for rule in rules.values()} == {group.id}
-    assert len({rule.pop("id") for rule in rules.values()}) == len(expected)
-    assert rules == expected
-    assert site.admin.compute.get(path).json()["security_groups"] == [first, second]
-    site.delete(server)
 
 
 def test_a_shelved_server_is_kept_in_glance_and_keeps_its_ports(site: Site, plain: Any) -> None:

@@ -12,17 +12,16 @@ from openstack.connection import Connection
 from openstack.exceptions import ConflictException
 
 from tests.integration.clouds import keystone_clouds
-from tests.integration.openstack_site import IMAGE, PATIENCE, make_image, sections
+from tests.integration.openstack_neighbours import OpenStackNeighbours
+from tests.integration.openstack_site import IMAGE, PATIENCE, make_image
 from tests.lab.client.openstack import openstack, order
 from tests.lab.keystone.service import Person
 from tests.lab.openstack import service as openstack_service
 from tests.lab.openstack.service import OpenStack
-from tests.lab.openstack.settings import credentials
 from tests.support import debian
-from tests.support.deployment import SHARED_FLAVOR, Deployment, Neighbours, Shape, running
+from tests.support.deployment import SHARED_FLAVOR, Deployment, Shape, running
 from tests.support.moorage import PROGRAMS
 from tests.support.processes import wait_until
-from tests.support.profiles import Settings
 
 NETWORKS = 5
 """More than two pages of them."""
@@ -31,23 +30,9 @@ SHAPE = Shape(shared_nodes=1, exclusive_nodes=1, apis=1)
 pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 
 
-class RealNeighbours(Neighbours):
-    """Agents know of none but Placement, whose address is in Keystone's catalogue."""
-
-    def __init__(self, lab: OpenStack) -> None:
-        self.lab = lab
-        self.token = lab.keystone.token(lab.moorage)
-
-    def sections(self, placement_url: str) -> Settings:
-        return {"placement_client": credentials(self.lab.keystone, self.lab.moorage)}
-
-    def server_sections(self) -> Settings:
-        told = sections(self.lab)
-        return {**told, "network": {**told["network"], "required_on_conductor": "true"}}
-
+class RealNeighbours(OpenStackNeighbours):
     def seed(self, manage: Sequence[str | Path], urls: Mapping[str, str]) -> None:
-        for kind, url in urls.items():
-            self.lab.keystone.add_service(kind, kind, url)
+        super().seed(manage, urls)
         for host in SHAPE.hosts:
             self.lab.put_host(host, physnets=["physnet1"])
 

@@ -11,10 +11,11 @@ from tests.lab.keystone.pristine import pristine_state
 from tests.lab.libvirt.programs import ready
 from tests.lab.nova.pristine import pristine_dumps
 from tests.lab.openstack.pristine import pristine_schemas
+from tests.lab.tempest.environment import TEMPEST
 
 LONGEST_FIRST = (
     *(pristine_dumps, pristine_schemas, ready, pristine_state),
-    *(pristine_dump, CLIENT_SUITES.bin, CLIENT.bin),
+    *(pristine_dump, CLIENT_SUITES.bin, CLIENT.bin, TEMPEST.bin),
 )
 
 with ThreadPoolExecutor(2) as pool:

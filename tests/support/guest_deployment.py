@@ -16,7 +16,7 @@ import requests
 from tests.lab.libvirt import hosts, programs, tiny_guest
 from tests.lab.libvirt.hosts import LibvirtLab
 from tests.support import debian, postgres, rabbitmq
-from tests.support.deployment import ADMIN, SETTINGS, SHARED_FLAVOR, Deployment, Part, Shape
+from tests.support.deployment import ADMIN, SETTINGS, SHARED_FLAVOR, Deployment, Neighbours, Part, Shape
 from tests.support.postgres import Postgres
 from tests.support.processes import NotReadyError, free_port, wait_until
 from tests.support.profiles import Settings
@@ -57,7 +57,6 @@ class GuestShape(Shape):
             "unused_image_seconds": "0",
             "migration_uri": "qemu+tcp://%s/system",
             "client_timeout": str(hosts.CLIENT_TIMEOUT),
-            **dict(self.options),
         }
         return {
             "agent": {
@@ -110,10 +109,8 @@ class GuestDeployment(Deployment):
         return super()._configure(name, {**told, **more})
 
     def _configure_server(self, name: str, more: Settings) -> Path:
-        images = {"directory": str(self.directory / "images")}
-        return super()._configure_server(
-            name, {"images": images, **self.neighbours.server_sections(), **more}
-        )
+        own: Settings = {"images": {"directory": str(self.directory / "images")}, "compute": _COMPUTE}
+        return super()._configure_server(name, {**own, **self.neighbours.server_sections(), **more})
 
     def configure_agent(self, host: str, more: Settings) -> Path:
         address = self.lab.hosts[host].address

@@ -18,7 +18,17 @@ from moorage.agent.reporter import Reporter
 from moorage.agent.shared_threads import SharedThreads, destroyers
 from moorage.agent.start_permits import MAY_START, NotWantedError, StartPermits
 from moorage.agent.task_queues import TaskQueues
-from moorage.bus.contract import ABORT, DISCARD, HURRY, LAST, NO_ROOM, RELEASE_PORTS, Result, Task
+from moorage.bus.contract import (
+    ABORT,
+    DISCARD,
+    HURRY,
+    LAST,
+    NO_ROOM,
+    RELEASE_PORTS,
+    UNDO_RESIZE,
+    Result,
+    Task,
+)
 from moorage.core.elastic_pool import PoolShare
 from moorage.drivers.contract import (
     Driver,

@@ -57,7 +57,9 @@ from moorage.scheduler.aggregates import RATIOS
 LOG = logging.getLogger(__name__)
 SILENT = Counter("moorage_agent_heartbeat_failures_total", "Heartbeats that the bus did not take.")
 
-_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, AVOID, ABORT, HURRY)
+_ASK_AGAIN, _ASK_AGAIN_AT_LAST = 0.1, 2.0
+"""Seconds after which a question is asked again: at first the conductor may only have to write something."""
+_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, PERMIT, AVOID, ABORT, HURRY)
 """Tasks that are not done on a server, in its turn, and have no result."""
 
 
@@ -201,6 +203,8 @@ class AgentService:
                 self._sweep(msgspec.convert(task.payload.get("held", []), list[HeldMachine]))
             elif task.kind == AVOID:
                 self._avoid(msgspec.convert(task.payload, AvoidedMachines))
+            elif task.kind == PERMIT and self._permits is not None:
+                self._permits.learn(msgspec.convert(task.payload, PermitAnswer))
             elif task.kind in (ABORT, HURRY):
                 self._executor.signal(task)
         work = [task for task in tasks if task.kind not in _ABOUT_THE_HOST]
@@ -295,7 +299,7 @@ class AgentService:
 
     def _said(self) -> dict[str, Any]:
         """What every heartbeat says of the host."""
-        return {**self._facts, **self._terms(), "disabled": self._tracker.disabled}
+        return {**self._facts, **self._terms(), **self._avoiding(), "disabled": self._tracker.disabled}
 
     def _beat(self) -> None:
         """Say that we live, and what changed. What could not be said is said next time."""
@@ -313,7 +317,7 @@ class AgentService:
         heartbeat = Heartbeat(
             host=self._settings.host,
             version=self._settings.version,
-            facts={**self._facts, **self._terms(), **self._avoiding(), "disabled": self._tracker.disabled},
+            facts=self._said(),
             nodes=nodes if nodes != self._said_nodes else None,
             observed={
                 uuid: ObservedServer(number, *newest.get(uuid, (0, 0)))

@@ -212,6 +212,8 @@ class Heartbeat(msgspec.Struct, frozen=True):
     """Machines in quarantine that an operator has in their hands."""
     lost: list[str] = []
     """Servers of pools whose machines are certainly gone; of others, the bid says that the node is gone."""
+    starts: StartQuestion | None = None
+    """From a host whose servers could be started elsewhere while it is silent."""
 
 
 class QuestionKind(StrEnum):

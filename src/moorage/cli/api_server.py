@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from oslo_config import cfg
+
 from moorage.bus import notifications
 from moorage.bus.asking import AskingWhenNeeded
 from moorage.cli import workers as granian

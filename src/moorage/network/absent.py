@@ -65,7 +65,7 @@ class AbsentNetwork:
     def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
         raise _refusal()
 
-    def groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
+    def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
         raise _refusal()
 
     def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:

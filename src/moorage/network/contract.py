@@ -243,33 +243,27 @@ class Interface(msgspec.Struct, frozen=True):
     tag: str | None = None
 
 
-class GroupName(msgspec.Struct, frozen=True):
-    """What is shown of the security group that a rule lets in."""
-
-    name: str
-    project_id: str
-
-
-class SecurityRule(msgspec.Struct, frozen=True):
-    """Who may reach a server."""
+class SecurityGroupRule(msgspec.Struct, frozen=True):
+    """What a group lets in; in Neutron's words."""
 
     id: str
-    protocol: str | None
-    from_port: int | None
-    to_port: int | None
-    remote: GroupName | None
-    """The servers of this group; else those of the address range."""
-    cidr: str
+    protocol: str | None = None
+    port_range_min: int | None = None
+    port_range_max: int | None = None
+    remote_group_id: str | None = None
+    remote_group_name: str = ""
+    """Of that group, with the project that follows; empty if whoever asks can't see it."""
+    remote_group_project_id: str = ""
+    remote_ip_prefix: str | None = None
 
 
 class SecurityGroup(msgspec.Struct, frozen=True):
-    """One that a server's port is in, with what it lets in."""
-
     id: str
     name: str
     description: str
     project_id: str
-    rules: list[SecurityRule]
+    rules: list[SecurityGroupRule] = []
+    """Those for what comes in."""
 
 
 class Network(Protocol):
@@ -329,8 +323,8 @@ class Network(Protocol):
         It is named by its name or its id. Raises `NetworkError`.
         """
 
-    def groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
-        """The security groups that a server's ports are in, as who asks may see them: each once a port."""
+    def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
+        """Those of a server's ports, as whoever asks sees them."""
 
     def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:
         """Whether all ports of each of these servers carry traffic."""

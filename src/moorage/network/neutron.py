@@ -310,8 +310,8 @@ class NeutronNetwork:
     def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
         return SecurityGroups(self._link).change(requester, holding.server_uuid, name, joins=joins)
 
-    def groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
-        return SecurityGroups(self._link).held(requester, holding.server_uuid)
+    def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
+        return SecurityGroups(self._link).of_server(requester, holding.server_uuid)
 
     # ------------------------------------------------------------ the end
 

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from moorage.network import neutron_faults
 from moorage.network.contract import (
-    GroupName,
     NetworkError,
     NetworkFault,
     Requester,
     SecurityGroup,
-    SecurityRule,
+    SecurityGroupRule,
 )
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 
 _MOST_TRIES = 3
 _STALE = 412
 """Somebody has changed the port since it was looked at."""
-_ANYWHERE = "0.0.0.0/0"
-_ALL_PORTS = (1, 65535)
-_NO_PORTS = (-1, -1)
 
 
 class SecurityGroups:
@@ -41,23 +37,21 @@ class SecurityGroups:
             raise neutron_faults.of_request(fault) from fault
         return str(group["name"])
 
-    def held(self, requester: Requester, server_uuid: str) -> list[SecurityGroup]:
-        """Those that the server's ports are in, each once a port."""
+    def of_server(self, requester: Requester, server_uuid: str) -> list[SecurityGroup]:
+        """With the names of the groups that their rules let in."""
         link = self._link.as_user(requester.token)
         try:
-            ports = link.find("ports", [("device_id", server_uuid)])
-            held = [group_id for port in ports for group_id in port["security_groups"]]
-            found = {group["id"]: group for group in link.find_by("security-groups", "id", sorted({*held}))}
-            named = {rule["remote_group_id"] for group in found.values() for rule in _ingress(group)}
-            beside = sorted(named - {None, *found})
-            others = {group["id"]: group for group in link.find_by("security-groups", "id", beside)}
+            ports = self._link.find("ports", [("device_id", server_uuid)])
+            known = {one["id"]: one for one in self._found(link, _of_ports(ports))}
+            own = list(known.values())
+            others = {str(rule["remote_group_id"]) for group in own for rule in _entering(group)}
+            known |= {one["id"]: one for one in self._found(link, others - {"None", *known})}
         except NeutronFault as fault:
             raise neutron_faults.of_request(fault) from fault
-        names = {
-            group_id: GroupName(group["name"], group["project_id"])
-            for group_id, group in {**others, **found}.items()
-        }
-        return [_shown(found[group_id], names) for group_id in held if group_id in found]
+        return [_told(group, known) for group in own]
+
+    def _found(self, link: NeutronLink, ids: set[str]) -> list[Json]:
+        return link.find_by("security-groups", "id", sorted(ids)) if ids else []
 
     def _group(self, requester: Requester, name: str) -> Json:
         own = self._link.as_user(requester.token).find(
@@ -110,22 +104,28 @@ class SecurityGroups:
             port = self._link.show("ports", port["id"])
 
 
-def _ingress(group: Json) -> list[Json]:
+def _of_ports(ports: Sequence[Json]) -> set[str]:
+    return {group_id for port in ports for group_id in port["security_groups"]}
+
+
+def _entering(group: Json) -> list[Json]:
     return [rule for rule in group["security_group_rules"] if rule["direction"] == "ingress"]
 
 
-def _shown(group: Json, names: Mapping[str, GroupName]) -> SecurityGroup:
-    """Without rules for a group that is gone, or that who asks may not see."""
-    rules = [
-        _rule(rule, names.get(rule["remote_group_id"]))
-        for rule in _ingress(group)
-        if rule["remote_group_id"] is None or rule["remote_group_id"] in names
-    ]
+def _told(group: Json, known: Mapping[str, Json]) -> SecurityGroup:
+    rules = []
+    for rule in _entering(group):
+        remote = known.get(rule["remote_group_id"], {})
+        rules.append(
+            SecurityGroupRule(
+                rule["id"],
+                rule["protocol"],
+                rule["port_range_min"],
+                rule["port_range_max"],
+                rule["remote_group_id"],
+                remote.get("name", ""),
+                remote.get("project_id", ""),
+                rule["remote_ip_prefix"],
+            )
+        )
     return SecurityGroup(group["id"], group["name"], group["description"], group["project_id"], rules)
-
-
-def _rule(rule: Json, remote: GroupName | None) -> SecurityRule:
-    protocol, lowest, highest = rule["protocol"], rule["port_range_min"], rule["port_range_max"]
-    if protocol and lowest is None and highest is None:
-        lowest, highest = _ALL_PORTS if protocol.lower() in ("tcp", "udp") else _NO_PORTS
-    return SecurityRule(rule["id"], protocol, lowest, highest, remote, rule["remote_ip_prefix"] or _ANYWHERE)

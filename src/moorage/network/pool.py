@@ -223,7 +223,7 @@ class PoolNetwork:
         words = f"Security group {name} is not found for project {requester.project_id}"
         raise NetworkError(words, fault=NetworkFault.NOT_FOUND)
 
-    def groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
+    def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
         return []
 
     def are_up(self, holdings: Sequence[ServerPorts]) -> list[bool]:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
-from moorage.drivers.parts import Diagnosable, ResizeChecking, SharedStorage, require
+from moorage.drivers.parts import Diagnosable, ResizableInPlace, ResizeChecking, SharedStorage, require
 from tests.integration.libvirt.moving import MovingStand, Two, carried, directory, goes_on, log, runs, two
 from tests.lab.libvirt import tiny_guest
 from tests.lab.libvirt.hosts import LibvirtLab

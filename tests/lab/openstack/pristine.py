@@ -1,8 +1,7 @@
-"""The schemas of Neutron and Glance, each as its service keeps it: on PostgreSQL, and in a file of SQLite."""
+"""The schemas of Neutron and Glance, for new databases of theirs."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from tests.lab.openstack.environment import HERE, OPENSTACK
@@ -19,23 +18,21 @@ def neutron_database(server: Postgres) -> str:
     return load(server, "neutron", pristine_schemas() / "neutron.sql")
 
 
-def glance_database(file: Path) -> str:
-    return sqlite_url(Path(shutil.copy(pristine_schemas() / "glance.sqlite", file)))
-
-
-def sqlite_url(file: Path) -> str:
-    return f"sqlite:///{file}"
+def glance_database(server: Postgres) -> str:
+    """Not in a file of SQLite, which turns away whoever writes beside another."""
+    return load(server, "glance", pristine_schemas() / "glance.sql")
 
 
 def pristine_schemas() -> Path:
-    """The directory of `neutron.sql` and `glance.sqlite`."""
+    """The directory of `neutron.sql` and `glance.sql`."""
     return kept(OPENSTACK, "pristine", _make, Path(__file__), _NEUTRON_SCHEMA)
 
 
 def _make(programs: Path, schemas: Path) -> None:
     config = schemas / "glance.conf"
-    config.write_text(ini({"database": {"connection": sqlite_url(schemas / "glance.sqlite")}}))
-    run(programs / "glance-manage", "--config-file", config, "db_sync")
     with postgres.start(KIND) as server:
+        config.write_text(ini({"database": {"connection": new_database(server, "glance")}}))
+        run(programs / "glance-manage", "--config-file", config, "db_sync")
+        dump(server, "glance", schemas / "glance.sql")
         run(programs / "python", _NEUTRON_SCHEMA, new_database(server, "neutron"))
         dump(server, "neutron", schemas / "neutron.sql")

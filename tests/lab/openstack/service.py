@@ -121,9 +121,8 @@ def _glance(
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/glance/glance-api-paste.ini", directory)
     config = directory / "glance-api.conf"
-    database_url = _database(database, "glance")
-    config.write_text(ini(settings.glance(directory, url, database_url, keystone, person, page)))
-    _run(programs / "glance-manage", "--config-file", config, "db_sync")
+    database_url = glance_database(database)
+    config.write_text(ini(settings.glance(directory, database_url, url, keystone, person, page)))
     variables = {"OS_GLANCE_CONFIG_DIR": str(directory)}
     return serve(
         OPENSTACK, "glance.wsgi.api:application", directory, ports["glance"], variables, path="/versions"
@@ -143,11 +142,10 @@ def _neutron(
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/neutron/api-paste.ini", directory / "neutron-paste.ini")
     shutil.copy(HERE / "simulated_hosts.py", directory)
-    url = _database(database, "neutron")
+    url = neutron_database(database)
     (directory / "neutron.conf").write_text(
         ini(settings.neutron(directory, url, keystone, person, page, ovn))
     )
-    _run(programs / "python", HERE / "neutron_schema.py", url)
     return _serve_neutron(directory, ports)
 
 
@@ -162,14 +160,3 @@ def _serve_neutron(directory: Path, ports: Mapping[str, int]) -> Service:
     return serve(
         OPENSTACK, "neutron.wsgi.api:application", directory, ports["neutron"], variables, threads=16
     )
-
-
-def _database(database: Postgres, name: str) -> str:
-    """By way of the driver that OpenStack's services have."""
-    return database.create_kinder_database(name).replace("+psycopg:", "+psycopg2:")
-
-
-def _run(*command: str | Path) -> None:
-    ran = subprocess.run([str(part) for part in command], capture_output=True, text=True)
-    if ran.returncode:
-        raise RuntimeError(f"{command[0]} failed:\n{ran.stdout[-2000:]}{ran.stderr[-4000:]}")

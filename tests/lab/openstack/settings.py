@@ -31,7 +31,7 @@ def _authtoken(keystone: Keystone, person: Person) -> dict[str, str]:
 
 
 def glance(
-    directory: Path, url: str, database_url: str, keystone: Keystone, person: Person, page: str
+    directory: Path, database_url: str, url: str, keystone: Keystone, person: Person, page: str
 ) -> Settings:
     return {
         "DEFAULT": {

@@ -68,6 +68,7 @@ def require_host(server: Server) -> None:
     """There is somebody to ask."""
     if server.host is None or server.vm_state == VmState.BUILDING:
         raise ServerNotReady(server.uuid)
+    lost_machines.require_machine(server)
 
 
 def _askable(service: ComputeService, server: Server, kind: QuestionKind) -> tuple[str, str]:

@@ -1,5 +1,4 @@
-"""A server's security groups, which are its ports': `/servers/{id}/os-security-groups`, and the actions
-`addSecurityGroup` and `removeSecurityGroup`, which take effect at once."""
+"""Security groups of a server's ports: `/servers/{id}/os-security-groups`, and the actions on them."""
 
 from __future__ import annotations
 
@@ -15,6 +14,9 @@ from moorage.compute_api.servers.servers import find, lock
 from moorage.compute_api.service import ComputeService
 from moorage.http.call import Call
 from moorage.http.reply import Reply, empty
+from moorage.network.contract import SecurityGroup, SecurityGroupRule
+
+_EVERYBODY = "0.0.0.0/0"
 
 
 def _change(joins: bool, service: ComputeService, call: Call, argument: Any) -> Reply:

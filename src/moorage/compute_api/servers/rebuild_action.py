@@ -7,8 +7,7 @@ from typing import Any
 from moorage.compute.errors import ComputeError, NotFoundError, UnavailableError
 from moorage.compute.hosts import host_status
 from moorage.compute.keypairs import keypairs
-from moorage.compute.quotas import quotas
-from moorage.compute.servers import injected_files, labels, rebuilds, servers
+from moorage.compute.servers import labels, rebuilds, servers
 from moorage.compute.servers.rebuilds import RebuildRequest
 from moorage.compute_api import base64_fields
 from moorage.compute_api.endpoint import RULE, owner_of, visible_project
@@ -50,9 +49,9 @@ def rebuild(asked: ActionRequest) -> Reply:
     given = asked.argument
     if "trusted_image_certificates" in given:
         asked.call.authorize(TRUSTED_CERTS, owner_of(asked.server))
-    server_body.check_user_data(given.get("user_data"))
-    limits = quotas.of_project(asked.connection, asked.service.settings.quotas, asked.server.project_id)
-    labels.require_few(given.get("metadata", {}), limits["metadata_items"])
+    base64_fields.check("user_data", given.get("user_data"))
+    limits = asked.limits()
+    labels.require_few(given.get("metadata", {}), limits)
     injected_files.check(given.get("personality", ()), limits)
     rebuilds.rebuild(ask_of(asked), RebuildRequest(asked.found, _columns(given), _request(asked, given)))
     return _answer(asked)

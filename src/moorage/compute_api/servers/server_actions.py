@@ -11,7 +11,6 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.imaging import rescues, shelving
 from moorage.compute.ports import interfaces
-from moorage.compute.quotas import quotas
 from moorage.compute.servers import lifecycle, servers, soft_deletes
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.server import Server

@@ -15,7 +15,7 @@ from moorage.compute.keypairs import keypairs
 from moorage.compute.moves import destinations
 from moorage.compute.moves.destinations import ANYWHERE, Destination
 from moorage.compute.reference_cache import ReferenceSnapshot
-from moorage.compute.servers import injected_files, labels
+from moorage.compute.servers import labels
 from moorage.compute.servers.creation import CreationQuotas, ServerTemplate
 from moorage.compute.servers.topology import require_topology
 from moorage.compute_api import base64_fields
@@ -64,7 +64,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplat
         flavor.as_booted(), {} if image is None else image.properties, service.scheduler.pci_aliases
     )
     metadata = server.get("metadata", {})
-    labels.require_few(metadata, bounds.project["metadata_items"])
+    labels.require_few(metadata, bounds.project)
     injected_files.check(server.get("personality", ()), bounds.project)
     group = _group(hints)
     security_groups = _security_groups(server)

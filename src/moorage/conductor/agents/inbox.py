@@ -18,7 +18,7 @@ from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.hosts import build_failures, registry
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.compute.servers import lost_machines
-from moorage.conductor.agents import failing_machines, observations, progress
+from moorage.conductor.agents import failing_machines, observations, progress, start_permits
 from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.observations import DesiredHostState
 from moorage.conductor.chores import leftovers
@@ -102,6 +102,7 @@ class Inbox:
         orders += leftovers.orders(connection, heartbeat)
         lost_machines.lose(connection, heartbeat.host, heartbeat.lost)
         orders += failing_machines.follow(connection, heartbeat)
+        orders += start_permits.orders(connection, heartbeat, entry, self._listening.down_time)
         reminders = ownership.reminders(connection, heartbeat)
         return self._decide_owners(connection, heartbeat, _Recorded(reminders + orders))
 

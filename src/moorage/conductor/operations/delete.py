@@ -14,6 +14,7 @@ import msgspec
 from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import LAST, RELEASE_PORTS
+from moorage.compute.hosts import vanished_nodes
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration
 from moorage.compute.servers import servers

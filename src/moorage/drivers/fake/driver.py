@@ -354,6 +354,7 @@ def _server(spec: ServerSpec, node_uuid: str, power: int, disk: str) -> FakeServ
         _image(spec),
         interfaces=frozenset(str(port["id"]) for port in spec.network),
         ram_mb=int(spec.flavor.get("ram", 0)),
+        flavor=str(spec.flavor.get("id", "")),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import pwd
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -25,12 +26,8 @@ _PROGRAMS = {
 """What guests need, by Debian's package."""
 _NETWORK_PROGRAMS = {"nft": "nftables", "dnsmasq": "dnsmasq-base"}
 """What the built-in network needs besides."""
-_QEMU_USERS = ("libvirt-qemu", "qemu")
-"""The account that QEMU runs as, by Debian's and by Fedora's packages."""
-_QEMU_CONF = Path("/etc/libvirt/qemu.conf")
 _DAEMON_CONFS = (Path("/etc/libvirt/virtqemud.conf"), Path("/etc/libvirt/libvirtd.conf"))
 _KEEPALIVE = re.compile(r"^\s*keepalive_(interval|count)\s*=\s*(-?\d+)", re.MULTILINE)
-_USER_SETTING = re.compile(r'^\s*user\s*=\s*"\+?([^"]+)"', re.MULTILINE)
 
 
 def check(conf: cfg.ConfigOpts) -> list[HostCheck]:
