@@ -475,9 +475,9 @@ def test_agents_get_images_from_glance_and_put_snapshots_there(
         store.download(image, tmp_path / "back", lambda: None)
         assert (tmp_path / "back").read_bytes() == data
         assert [status for _, path, status in proxy.answered if path.endswith("/file")] == [200, 206, 206]
-    images.delete(snapshot)
-    with pytest.raises(ImageStoreError, match="not there"):
-        store.describe(snapshot)
+        images.delete(snapshot)
+        with pytest.raises(ImageStoreError, match="not there"):
+            store.describe(snapshot)
 
 
 # ---------------------------------------------------------------- segments

@@ -23,6 +23,7 @@ from moorage.drivers.libvirt.host.settings import GuestSettings, HostSettings
 from moorage.drivers.libvirt.host.topology import GuestTopology
 from moorage.drivers.libvirt.settings import LibvirtSettings
 from moorage.drivers.libvirt.start_gate import StartGate
+from moorage.drivers.libvirt.storage import server_directory
 from moorage.drivers.libvirt.storage.image_cache import DIRECTORY, ImageCache
 from moorage.drivers.libvirt.stuck_starts import StuckStarts
 from moorage.drivers.libvirt.vifs.connect import connect
@@ -58,6 +59,7 @@ def driver(
 
     cache = ImageCache(settings.instances_path, images, host)
     cache.remove_interrupted()
+    server_directory.remove_interrupted(settings.instances_path, uuid)
     backend = Backend(
         host=host,
         node_uuid=uuid,

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from moorage.drivers.contract import DriverError, ServerSpec
+from moorage.drivers.libvirt.storage import server_directory
 from moorage.drivers.libvirt.storage.server_directory import ServerDirectory, ServerRecord
 from moorage.drivers.libvirt.vifs.contract import Vif
 
@@ -35,6 +36,19 @@ def test_who_leaves_last_removes_what_hosts_share(tmp_path: Path) -> None:
     assert one.read() is None
     other.remove()
     assert not other.path.exists()
+
+
+def test_what_a_killed_agent_did_not_finish_goes_when_it_is_started_again(tmp_path: Path) -> None:
+    one, other = made(tmp_path, "a"), made(tmp_path, "b")
+    left, another_host_s = one.temporary("disk"), other.temporary("disk")
+    for path in (left, another_host_s, one.disk):
+        path.touch()
+    one.temporary("snapshot-").mkdir()
+    server_directory.remove_interrupted(tmp_path, "a")
+    assert not left.exists()
+    assert another_host_s.exists()
+    assert one.disk.exists()
+    assert one.read() is not None
 
 
 def test_who_was_there_before_gets_its_disk_back_as_it_was(tmp_path: Path) -> None:

@@ -63,6 +63,15 @@ class ServerRecord(msgspec.Struct, frozen=True):
         return next((vif for vif in self.vifs if vif.port_id == port_id), None)
 
 
+def remove_interrupted(instances: Path, node_uuid: str) -> None:
+    """Files that an agent of this node did not finish, since it was killed: right after a start, nobody is at
+    work on one. Another host may be, on storage that they share.
+    """
+    for path in instances.glob(f"*/.*.{node_uuid}.*"):
+        if path.is_file():
+            path.unlink(missing_ok=True)
+
+
 class ServerDirectory:
     def __init__(self, instances: Path, server_uuid: str, node_uuid: str) -> None:
         self.server_uuid = server_uuid
@@ -125,7 +134,7 @@ class ServerDirectory:
 
     def temporary(self, name: str) -> Path:
         """A name beside the others, for what is renamed when it is whole."""
-        return self.path / f".{name}.{secrets.token_hex(4)}"
+        return self.path / f".{name}.{self.node_uuid}.{secrets.token_hex(4)}"
 
     def make(self) -> None:
         """QEMU, which may have an account of its own, reads what is in it, so others may pass."""
