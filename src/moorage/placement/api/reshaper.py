@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from moorage.http.call import Call
+from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.placement.api.allocations import claim_from
 from moorage.placement.api.refusals import refusing
@@ -32,7 +35,7 @@ def reshape(service: PlacementService, call: Call) -> Reply:
     wanted = {
         uuid: Reshaped(
             body["resource_provider_generation"],
-            {name: Inventory.from_body(inventory) for name, inventory in body["inventories"].items()},
+            {name: _inventory(name, inventory) for name, inventory in body["inventories"].items()},
         )
         for uuid, body in data["inventories"].items()
     }
@@ -51,3 +54,10 @@ def reshape(service: PlacementService, call: Call) -> Reply:
     ):
         service.database.transact(lambda connection: write_reshape(connection, wanted, claims))
     return no_content()
+
+
+def _inventory(name: str, body: Any) -> Inventory:
+    """The schema looks only at what is there for names that a class can have."""
+    if not isinstance(body, dict):
+        raise HttpError(400, f"JSON does not validate: no resource class can be called {name!r}")
+    return Inventory.from_body(body)
