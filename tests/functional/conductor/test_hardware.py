@@ -9,6 +9,7 @@ import pytest
 from moorage.bus.contract import Result
 from moorage.compute.servers import server, server_spec
 from tests.functional.conductor.stand import Stand
+from tests.support.processes import wait_until
 
 HARDWARE = {"machine_type": "pc-q35-7.2"}
 
@@ -22,6 +23,7 @@ def stand(database_url: str) -> Iterator[Stand]:
 
 def test_the_hardware_of_a_server_is_kept_and_said_again(stand: Stand) -> None:
     stand.work("conductor")
+    wait_until(lambda: bool(stand.tasks), "the task, which the bus brings")
     (task,) = [task for task in stand.tasks if task.kind == "spawn"]
     assert task.payload["hardware"] == {}
     assert task.payload["instance_name"] == f"instance-{stand.server_id:08x}"
