@@ -14,6 +14,7 @@ from moorage.db.tables.compute import services
 from moorage.ledger import held_leases, queue
 from moorage.placement.client.contract import PlacementUnavailableError
 from tests.functional.conductor.stand import Stand
+from tests.support.processes import wait_until
 
 
 @pytest.fixture
@@ -123,5 +124,6 @@ def test_a_host_that_a_build_leaves_is_told_to_keep_nothing_of_it(stand: Stand) 
         connection.execute(sa.update(services).values(seen_at=long_ago))
     stand.set_operation(due_at=utcnow())
     stand.work("one")
+    wait_until(lambda: len(stand.tasks) > 1, "the tasks, which the bus brings")
     kinds = [(task.kind, task.attempt) for task in stand.tasks if task.server_uuid == stand.uuid]
     assert kinds == [("spawn", 1), (DISCARD, 1)]
