@@ -18,9 +18,6 @@ from moorage.db.tables import compute, moves, placement
 from moorage.db.tables.metadata import METADATA
 
 BEFORE, AFTER = "0007", "0008"
-LATER = {"placement_backlog", "console_tokens"}
-TABLES = [name for name in METADATA.tables if name not in LATER]
-"""Those that there were before."""
 PROVIDERS = ("id", "uuid", "name", "generation", "parent_id", "root_id", "updated_at")
 
 
@@ -33,11 +30,16 @@ def database(tmp_path: Path) -> Iterator[Database]:
     connected.dispose()
 
 
+def _tables(connection: sa.Connection) -> list[str]:
+    """Those that there are, of ours."""
+    return [name for name in sa.inspect(connection).get_table_names() if name in METADATA.tables]
+
+
 def contents(database: Database) -> dict[str, list[tuple[Any, ...]]]:
     with database.snapshot() as connection:
         return {
             name: [tuple(row) for row in connection.exec_driver_sql(f"SELECT * FROM {name} ORDER BY 1, 2")]
-            for name in TABLES
+            for name in _tables(connection)
         }
 
 
@@ -45,7 +47,7 @@ def structure(database: Database) -> dict[str, dict[str, Any]]:
     """Columns, keys, constraints and indexes, in the words of SQLite itself."""
     found: dict[str, dict[str, Any]] = {}
     with database.snapshot() as connection:
-        for name in TABLES:
+        for name in _tables(connection):
             parts = found[name] = {
                 pragma: [tuple(row) for row in connection.exec_driver_sql(f"PRAGMA {pragma}({name})")]
                 for pragma in ("table_xinfo", "foreign_key_list", "index_list")

@@ -38,8 +38,9 @@ _TOO_LONG = CLIENT_TIMEOUT + 3
 
 
 @pytest.fixture(scope="module")
-def stand(lab: LibvirtLab, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LibvirtStand]:
-    directory = tmp_path_factory.mktemp("stand")
+def stand(lab: LibvirtLab) -> Iterator[LibvirtStand]:
+    directory = lab.directory / "stand"
+    directory.mkdir()
     images = DirectoryImages(directory / "images")
     image_id = images.add(empty_image(directory), "qcow2")
     images.save()
