@@ -256,18 +256,6 @@ def passable_directory() -> Iterator[Path]:
         yield Path(made).resolve()
 
 
-def revive(lab: LibvirtLab, name: str) -> LibvirtHost:
-    """A host that died comes back, with what was on its disks."""
-    old = lab.hosts[name]
-    host = _boot(lab.directory, name, old.address)
-    host.identity = old.identity
-    lab.hosts[name] = host
-    shutil.rmtree(host.directory / "run", ignore_errors=True)
-    _configure(host)
-    host.start_libvirtd()
-    return host
-
-
 def _boot(directory: Path, name: str, address: str) -> LibvirtHost:
     own = directory / "hosts" / name
     for place in (*_PLACES, "instances", "etc/qemu"):
