@@ -15,7 +15,8 @@ from moorage.agent.ports import Ports, PortSettings
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.bus.local import LocalBus
 from moorage.bus.versions import NEWEST
-from moorage.cli import seeding, settings
+from moorage.cli import settings
+from moorage.cli.embedded import seeding
 from moorage.compute_api import wsgi as compute_wsgi
 from moorage.compute_api.service import ComputeService, ComputeSettings
 from moorage.conductor.service import ConductorService, ConductorSettings

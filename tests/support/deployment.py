@@ -22,8 +22,8 @@ import requests
 from openstack.config import OpenStackConfig
 from openstack.connection import Connection
 
-from moorage.cli import credentials
-from moorage.cli.credentials import Endpoints
+from moorage.cli.embedded import credentials
+from moorage.cli.embedded.credentials import Endpoints
 from moorage.drivers.fake.servers import FakeServer
 from tests.support import moorage, postgres, rabbitmq
 from tests.support.moorage import PROGRAMS

@@ -22,7 +22,7 @@ from keystoneauth1.loading import get_plugin_loader
 
 from moorage.core import uuids
 from moorage.core.clock import utcnow
-from moorage.drivers.ironic.client import IronicClient
+from moorage.drivers.ironic.api.client import IronicClient
 from tests.support.processes import free_port
 
 VERSION = "1.82"

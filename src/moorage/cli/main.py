@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from moorage.cli.capacity import capacity
-from moorage.cli.doctor import doctor
+from moorage.cli.commands.capacity import capacity
+from moorage.cli.commands.doctor import doctor
+from moorage.cli.commands.explain import explain
+from moorage.cli.commands.image import image
+from moorage.cli.commands.nodes import nodes
+from moorage.cli.commands.plan import plan
+from moorage.cli.commands.why import why
+from moorage.cli.embedded.up import up
 from moorage.cli.errors import Commands
-from moorage.cli.explain import explain
-from moorage.cli.image import image
-from moorage.cli.ironic import ring
-from moorage.cli.nodes import nodes
-from moorage.cli.plan import plan
-from moorage.cli.up import up
-from moorage.cli.why import why
+from moorage.cli.manage.ironic import ring
 
 commands = Commands(help="A compute control plane that speaks the OpenStack APIs.\n\nExample: moorage up")
 commands.command()(up)

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 import requests
 
-from moorage.cli import credentials
-from moorage.cli.credentials import Endpoints
+from moorage.cli.embedded import credentials
+from moorage.cli.embedded.credentials import Endpoints
 from tests.support.processes import free_port, start_service, wait_until
 
 MOORAGE = Path(sys.executable).parent / "moorage"

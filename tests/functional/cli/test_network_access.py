@@ -11,7 +11,7 @@ from oslo_upgradecheck.upgradecheck import Code
 
 from moorage.cli import settings
 from moorage.cli.errors import CommandError
-from moorage.cli.network_access import require_network
+from moorage.cli.processes.network_access import require_network
 from moorage.cli.status import Checks
 from moorage.db import engine
 from moorage.db.database import Database

@@ -11,7 +11,7 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from moorage.cli import manage
+from moorage.cli.manage import manage
 from moorage.http.auth import read_password_file
 
 

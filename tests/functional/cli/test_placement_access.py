@@ -13,9 +13,10 @@ import pytest
 import requests
 from oslo_upgradecheck.upgradecheck import Code
 
-from moorage.cli import credentials, settings
+from moorage.cli import settings
+from moorage.cli.embedded import credentials
 from moorage.cli.errors import CommandError
-from moorage.cli.placement_access import require_placement
+from moorage.cli.processes.placement_access import require_placement
 from moorage.cli.status import Checks
 from moorage.placement.client.connect import connect
 from moorage.placement.client.contract import PlacementUnavailableError

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from moorage.cli import seeding
+from moorage.cli.embedded import seeding
 from moorage.db import engine
 from moorage.db.database import Database
 from moorage.db.tables.compute import flavors

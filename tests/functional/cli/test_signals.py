@@ -328,7 +328,7 @@ def test_an_agent_that_waits_for_placement_can_be_ended(tmp_path: Path) -> None:
 
 STUBBORN = """
 import ctypes, logging, threading, time
-from moorage.cli.shutdown import Shutdown
+from moorage.cli.processes.shutdown import Shutdown
 
 logging.basicConfig()
 ending = Shutdown(2)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.cli.sync_aggregates import exit_code
+from moorage.cli.manage.sync_aggregates import exit_code
 from moorage.compute.aggregates.reconciliation import Findings, MembershipChange
 from tests.functional.mirror.site import Site, site_on, uuid_of
 from tests.support.faulty_proxy import ERROR, HUNG_UP

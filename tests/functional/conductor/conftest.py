@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from falcon import testing
 
 from moorage.cli import settings
-from moorage.cli.cloud import Cloud
+from moorage.cli.embedded.cloud import Cloud
 from moorage.conductor.engine.runner import UNDECLARED
 from moorage.db import engine, migrate
 from moorage.db.database import Database

@@ -9,11 +9,11 @@ from typing import Any
 from moorage.agent.journal import Journal
 from moorage.agent.ownership import Ownership
 from moorage.agent.service import AgentService, AgentSettings
-from moorage.cli.cloud import Cloud
-from moorage.drivers.ironic import pool
+from moorage.cli.embedded.cloud import Cloud
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.reserving import ReservingDriver
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.reservations import pool
+from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.ironic.settings import IronicSettings
 from tests.functional.conductor.conftest import Yard
 from tests.support.processes import wait_until

@@ -14,7 +14,7 @@ from moorage.conductor.ownership import overlaps
 from moorage.conductor.ownership.overlaps import OverlapReason
 from moorage.db import engine, migrate
 from moorage.db.database import Database
-from moorage.drivers.ironic.partition import Partition
+from moorage.drivers.ironic.nodes.partition import Partition
 
 ALL = Partition()
 UNNAMED = Partition(key="")

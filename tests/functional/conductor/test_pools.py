@@ -15,7 +15,7 @@ from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.db.tables.compute import nodes, operations, servers
 from moorage.drivers.contract import RUNNING
-from moorage.drivers.ironic import pool
+from moorage.drivers.ironic.reservations import pool
 from tests.functional.conductor.control import Control
 
 TERMS = {"key": "a", "shard": "", "peers": [], "selection": "reservation"}

@@ -10,7 +10,7 @@ import pytest
 
 from moorage.compute.hosts import machine_failures
 from moorage.compute.hosts.machine_failures import FailureRecord
-from moorage.drivers.ironic import pool
+from moorage.drivers.ironic.reservations import pool
 from moorage.drivers.machine_failures import MachineFailure, QuarantinePolicy
 from tests.functional.conductor.metal_yard import MetalYard
 from tests.support import simulated_ironic

@@ -9,8 +9,8 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.db.tables.compute import nodes
-from moorage.drivers.ironic import pool
-from moorage.drivers.ironic.partition import Partition
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.reservations import pool
 from tests.functional.conductor.metal_yard import MetalYard
 from tests.support import simulated_ironic
 from tests.support.processes import wait_until

@@ -15,7 +15,7 @@ import pytest
 import requests
 
 from moorage.agent.metadata_forwarder import ForwarderSettings, GuestOnHost, MetadataForwarder
-from moorage.cli.cloud import METADATA_PATH
+from moorage.cli.embedded.cloud import METADATA_PATH
 from moorage.compute.servers import server_spec, servers
 from moorage.drivers import config_drive
 from moorage.drivers.contract import ServerSpec

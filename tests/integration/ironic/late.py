@@ -17,10 +17,10 @@ import pycdlib
 
 from moorage.core import uuids
 from moorage.drivers.contract import ServerSpec
-from moorage.drivers.ironic import pool
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.reserving import ReservingDriver
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.reservations import pool
+from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.ironic.settings import IronicSettings
 from tests.integration.ironic.lines import client
 from tests.lab.ironic.nodes import Nodes

@@ -8,7 +8,7 @@ from keystoneauth1 import session
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.loading import get_plugin_loader
 
-from moorage.drivers.ironic.client import IronicClient
+from moorage.drivers.ironic.api.client import IronicClient
 from tests.lab.ironic.nodes import Nodes
 from tests.support.faulty_proxy import FaultyProxy
 

@@ -14,11 +14,12 @@ import pytest
 
 from moorage.core import uuids
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, Driver, DriverClosedError, DriverError, ServerSpec
-from moorage.drivers.ironic import deployment, machines, mark
-from moorage.drivers.ironic.client import IronicError
+from moorage.drivers.ironic.api.client import IronicError
+from moorage.drivers.ironic.api.record import REPORT_FIELDS
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.record import REPORT_FIELDS
+from moorage.drivers.ironic.nodes import machines
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.servers import deployment, mark
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.machines import MachineState
 from moorage.drivers.parts import ConsoleAddress, ConsoleType

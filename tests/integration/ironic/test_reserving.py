@@ -16,10 +16,11 @@ from moorage.core.config import ConfigError
 from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.drivers.contract import RUNNING, DriverClosedError, DriverError, NoRoomError, ServerSpec
-from moorage.drivers.ironic import pool, selection
+from moorage.drivers.ironic import selection
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.reserving import ReservingDriver
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.reservations import pool
+from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.placement.client.contract import ConsumerClaim, ReportedProvider
 from moorage.placement.client.local import LocalPlacement

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.agent.metadata_forwarder import ForwarderSettings, GuestOnHost, MetadataForwarder
-from moorage.cli.cloud import METADATA_PATH
+from moorage.cli.embedded.cloud import METADATA_PATH
 from moorage.drivers.contract import ServerSpec
 from moorage.drivers.libvirt.vifs.bridge import BridgeSettings, BridgeVifs
 from moorage.drivers.libvirt.vifs.system_commands import SystemCommands

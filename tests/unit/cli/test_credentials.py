@@ -7,8 +7,8 @@ from typing import Any
 import bcrypt
 from openstack.config import OpenStackConfig
 
-from moorage.cli import credentials
-from moorage.cli.credentials import Credentials, Endpoints
+from moorage.cli.embedded import credentials
+from moorage.cli.embedded.credentials import Credentials, Endpoints
 from moorage.http.auth import read_password_file
 
 ENDPOINTS = Endpoints(placement="http://127.0.0.1:8778", compute="http://127.0.0.1:8774")

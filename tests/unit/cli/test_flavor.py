@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.cli import flavor
+from moorage.cli.commands import flavor
 from moorage.cli.errors import CommandError
 
 

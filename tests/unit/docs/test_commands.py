@@ -10,7 +10,9 @@ import pytest
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from moorage.cli import agent, api_server, conductor, main, manage, placement_server
+from moorage.cli import main
+from moorage.cli.manage import manage
+from moorage.cli.processes import agent, api_server, conductor, placement_server
 from tests.unit.docs.pages import ROOT, pages
 
 COMMANDS = {

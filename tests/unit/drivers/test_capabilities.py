@@ -14,7 +14,7 @@ from moorage.drivers.capabilities import CAPABILITIES, Capabilities
 from moorage.drivers.contract import Driver, DriverError, Node
 from moorage.drivers.fake.driver import FakeDriver, FakeSettings
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.reserving import ReservingDriver
+from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.parts import PARTS, LiveMovable, Movable, Rebuildable
 
 OLD_FAKE = Capabilities(rebuild=True, migrate=True, live_migrate=True, change_interfaces=True)

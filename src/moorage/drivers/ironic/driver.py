@@ -23,23 +23,24 @@ from moorage.drivers.contract import (
     NotOursError,
     ServerSpec,
 )
-from moorage.drivers.ironic import inventory, leftovers, serial_console
-from moorage.drivers.ironic import mark as marks
-from moorage.drivers.ironic.client import FILTERS, BusyError, IronicClient, IronicError
-from moorage.drivers.ironic.deploying import Deploying, Rebuilding, require_server
-from moorage.drivers.ironic.descriptions import Descriptions, Records, describe
-from moorage.drivers.ironic.failures import FailureLog
-from moorage.drivers.ironic.known_nodes import KnownNodes
-from moorage.drivers.ironic.leftovers import LastMarks
-from moorage.drivers.ironic.listing import NodeListing
-from moorage.drivers.ironic.operating import Interrupting, Powering, VifChange, power_of
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.record import UNUSED_STATES, NodeRecord
-from moorage.drivers.ironic.removing import Clearing, Removing, is_deployed_for_nobody
-from moorage.drivers.ironic.serial_console import SwitchingOnConsole
+from moorage.drivers.ironic.api.client import FILTERS, BusyError, IronicClient, IronicError
+from moorage.drivers.ironic.api.record import UNUSED_STATES, NodeRecord
+from moorage.drivers.ironic.api.writer import Writer
+from moorage.drivers.ironic.nodes import inventory, leftovers
+from moorage.drivers.ironic.nodes.descriptions import Descriptions, Records, describe
+from moorage.drivers.ironic.nodes.failures import FailureLog
+from moorage.drivers.ironic.nodes.known_nodes import KnownNodes
+from moorage.drivers.ironic.nodes.leftovers import LastMarks
+from moorage.drivers.ironic.nodes.listing import NodeListing
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.nodes.state_counts import StateCounts
+from moorage.drivers.ironic.servers import mark as marks
+from moorage.drivers.ironic.servers import serial_console
+from moorage.drivers.ironic.servers.deploying import Deploying, Rebuilding, require_server
+from moorage.drivers.ironic.servers.operating import Interrupting, Powering, VifChange, power_of
+from moorage.drivers.ironic.servers.removing import Clearing, Removing, is_deployed_for_nobody
+from moorage.drivers.ironic.servers.serial_console import SwitchingOnConsole
 from moorage.drivers.ironic.settings import IronicSettings
-from moorage.drivers.ironic.state_counts import StateCounts
-from moorage.drivers.ironic.writer import Writer
 from moorage.drivers.parts import ConsoleAddress, ConsoleType
 from moorage.drivers.rendezvous import share
 from moorage.drivers.shared_nodes import Held, SharedNode

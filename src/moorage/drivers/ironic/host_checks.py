@@ -7,9 +7,9 @@ from oslo_config import cfg
 from moorage.core.config import ConfigError
 from moorage.core.microversions import text
 from moorage.drivers.host_check import CheckOutcome, HostCheck
-from moorage.drivers.ironic.client import IronicClient, IronicError, connect
+from moorage.drivers.ironic.api.client import IronicClient, IronicError, connect
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import Partition
+from moorage.drivers.ironic.nodes.partition import Partition
 
 _IRONIC, _PARTITION = "Ironic", "partition"
 

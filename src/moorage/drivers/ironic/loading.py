@@ -8,10 +8,10 @@ from oslo_config import cfg
 
 from moorage.core.config import ConfigError
 from moorage.drivers.ironic import selection
-from moorage.drivers.ironic.client import BusyError, IronicError, connect
+from moorage.drivers.ironic.api.client import BusyError, IronicError, connect
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.reserving import ReservingDriver
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.plugin import DriverContext, Loaded
 
 LOG = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ def _check(conf: cfg.ConfigOpts) -> list[HostCheck]:
 
 
 def _machines(conf: cfg.ConfigOpts) -> Iterable[ListedMachine]:
-    from moorage.drivers.ironic import machines
+    from moorage.drivers.ironic.nodes import machines
 
     return machines.listed(conf)
 

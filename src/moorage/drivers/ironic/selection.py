@@ -12,11 +12,11 @@ from oslo_config import cfg
 
 from moorage.core.config import ConfigError
 from moorage.drivers.contract import DriverError
-from moorage.drivers.ironic import reservation
-from moorage.drivers.ironic.client import RESERVATIONS, BusyError, IronicClient, IronicError
+from moorage.drivers.ironic.api.client import RESERVATIONS, BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.reserving import ReservingDriver
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.reservations import reservation
+from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.shared_nodes import RESERVATION
 from moorage.placement.client.contract import PlacementClient, PlacementUnavailableError

@@ -13,7 +13,7 @@ import pycdlib
 import pytest
 
 from moorage.drivers.contract import DriverError, ServerSpec
-from moorage.drivers.ironic import configdrive
+from moorage.drivers.ironic.servers import configdrive
 
 PORT = {"id": "port-1", "mac": "fa:16:3e:00:00:01", "addresses": ["10.0.0.5", "fd00::5"]}
 

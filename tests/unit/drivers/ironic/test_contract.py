@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from moorage.drivers.contract import Driver, ServerSpec
-from moorage.drivers.ironic import pool
 from moorage.drivers.ironic.driver import IronicDriver
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.reserving import ReservingDriver
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.reservations import pool
+from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.testing import DriverContract, DriverStand
 from tests.support import simulated_ironic

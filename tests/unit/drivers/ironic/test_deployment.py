@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from moorage.drivers.contract import DriverError, ServerSpec
-from moorage.drivers.ironic import mark
-from moorage.drivers.ironic.deployment import instance_info, is_rebuilt, rebuild_info, whole_info
-from moorage.drivers.ironic.record import NodeRecord
+from moorage.drivers.ironic.api.record import NodeRecord
+from moorage.drivers.ironic.servers import mark
+from moorage.drivers.ironic.servers.deployment import instance_info, is_rebuilt, rebuild_info, whole_info
 
 FLAVOR: dict[str, Any] = {"vcpus": 16, "ram": 65536, "disk": 480, "swap": 0, "ephemeral": 0}
 

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.drivers.ironic.inventory import Unfit, class_of, find
-from moorage.drivers.ironic.record import NodeRecord
+from moorage.drivers.ironic.api.record import NodeRecord
+from moorage.drivers.ironic.nodes.inventory import Unfit, class_of, find
 
 FIT = NodeRecord(
     uuid="11111111-2222-4333-8444-555555555555",

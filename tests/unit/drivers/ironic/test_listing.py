@@ -13,11 +13,11 @@ from keystoneauth1.adapter import Adapter
 
 from moorage.core.microversions import Version
 from moorage.core.paging import MarkerGoneError
-from moorage.drivers.ironic.client import IronicClient, NodeChange
-from moorage.drivers.ironic.known_nodes import KnownNodes
-from moorage.drivers.ironic.listing import NodeListing
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.record import NodeRecord
+from moorage.drivers.ironic.api.client import IronicClient, NodeChange
+from moorage.drivers.ironic.api.record import NodeRecord
+from moorage.drivers.ironic.nodes.known_nodes import KnownNodes
+from moorage.drivers.ironic.nodes.listing import NodeListing
+from moorage.drivers.ironic.nodes.partition import Partition
 
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 EVERYTHING, CHANGES = "everything", "changes"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from moorage.drivers.contract import DriverError, ServerSpec
-from moorage.drivers.ironic.machine_requirements import MachineRequirements
-from moorage.drivers.ironic.record import NodeRecord
+from moorage.drivers.ironic.api.record import NodeRecord
+from moorage.drivers.ironic.reservations.machine_requirements import MachineRequirements
 
 NOTHING_ELSE = {"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0"}
 

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.drivers.ironic import machines
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.record import NodeRecord
-from moorage.drivers.ironic.state_counts import NODES, StateCounts
+from moorage.drivers.ironic.api.record import NodeRecord
+from moorage.drivers.ironic.nodes import machines
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.nodes.state_counts import NODES, StateCounts
 from moorage.drivers.machines import MachineState
 
 FREE = NodeRecord("1", resource_class="gold", provision_state="available", power_state="power off")

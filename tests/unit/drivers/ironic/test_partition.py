@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from moorage.core import config
 from moorage.core.config import ConfigError
+from moorage.drivers.ironic.api.record import NodeRecord
+from moorage.drivers.ironic.nodes.partition import Partition
 from moorage.drivers.ironic.options import OPTIONS
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.record import NodeRecord
 from moorage.drivers.rendezvous import propose, share
 from moorage.drivers.served_nodes import ServedNodes
 

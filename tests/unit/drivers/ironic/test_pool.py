@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from moorage.core import uuids
 from moorage.db.tables.compute import SHARED_CAPACITY
 from moorage.drivers.contract import Node
-from moorage.drivers.ironic import pool, reservation
-from moorage.drivers.ironic.partition import Partition
-from moorage.drivers.ironic.record import NodeRecord, ReservationRecord
-from moorage.drivers.ironic.reservation import Reservation, Reservations
+from moorage.drivers.ironic.api.record import NodeRecord, ReservationRecord
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.reservations import pool, reservation
+from moorage.drivers.ironic.reservations.reservation import Reservation, Reservations
 
 PARTITION = Partition("a")
 GOLD, SILVER = "CUSTOM_GOLD", "CUSTOM_SILVER"

@@ -1,0 +1,1 @@
+"""`moorage-manage`: what an operator does to the database, to passwords, to consoles, to who owns what."""

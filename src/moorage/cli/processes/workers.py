@@ -1,0 +1,136 @@
+"""A WSGI service under Granian: what `moorage-placement` and `moorage-api` have in common."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import sqlalchemy as sa
+import typer
+from granian import Granian
+from granian.constants import HTTPModes, Interfaces
+from granian.http import HTTP1Settings
+from granian.log import LogLevels
+from oslo_config import cfg
+from sqlalchemy.engine import Engine
+
+from moorage.cli import authentication, settings
+from moorage.cli.errors import CommandError
+from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
+from moorage.core import log, metrics
+from moorage.db import engine, migrate
+
+LOG = logging.getLogger(__name__)
+MOST_CONNECTIONS = 512
+"""Of a worker. Each may have a thread that waits for the rest of a body; how many requests are worked on at
+the same time is another matter (`http/concurrency.py`)."""
+IDLE_MILLISECONDS = 30_000
+"""After which a connection is closed that is not used, or whose request has not got as far as its body."""
+_SPARE_SECONDS = 3
+"""Of the grace period, for the parent: a worker that lives longer is killed. Granian loses a signal that
+comes just as a worker gets ready."""
+
+Listen = Annotated[str | None, typer.Option(help="The address to listen on.", show_default=False)]
+Port = Annotated[
+    int | None, typer.Option(min=1, max=65535, help="The port to listen on.", show_default=False)
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes that answer requests.", show_default=False)
+]
+Threads = Annotated[int | None, typer.Option(min=1, help="Threads of each process.", show_default=False)]
+
+
+def serve(
+    factory: str,
+    group: str,
+    config_file: Sequence[Path] | None,
+    *,
+    check: Callable[[cfg.ConfigOpts], None] = lambda conf: None,
+    **given: str | int | None,
+) -> None:
+    """Serve what `factory` ("module:function") makes, as the options of `group` and of the command say.
+
+    `check` may refuse, once for all workers.
+    """
+    ignore_hangup()
+    metrics.share_among_workers()
+    overrides = {f"{group}.{name}": value for name, value in given.items() if value is not None}
+    conf = settings.read(config_file, overrides)
+    log.set_up(conf.log.level)
+    options = conf[group]
+    authentication.check(conf, options.listen)
+    if not settings.files(config_file):
+        raise CommandError(f"no configuration: give --config-file, or make {settings.DEFAULT_FILE}")
+    require_current_schema(conf)
+    check(conf)
+    # A worker reads its configuration by itself: all that it is given is the environment.
+    os.environ[settings.ENVIRONMENT] = os.pathsep.join(settings.files(config_file))
+    grace = conf.process.grace_seconds
+    server = Granian(
+        factory,
+        factory=True,
+        address=options.listen,
+        port=options.port,
+        interface=Interfaces.WSGI,
+        http=HTTPModes.http1,
+        websockets=False,
+        workers=options.workers,
+        blocking_threads=MOST_CONNECTIONS,
+        backpressure=MOST_CONNECTIONS,
+        http1_settings=HTTP1Settings(header_read_timeout=IDLE_MILLISECONDS),
+        respawn_failed_workers=True,
+        workers_kill_timeout=max(1, int(grace) - _SPARE_SECONDS),
+        log_level=LogLevels.warning,
+    )
+    Shutdown(grace, by_force=_kill_workers).listen(handle=False)
+    server.serve()
+
+
+def _kill_workers() -> None:
+    """All of them: amid a reload there are some that Granian has forgotten."""
+    for worker in multiprocessing.active_children():
+        worker.kill()
+
+
+def begin() -> cfg.ConfigOpts:
+    """Called first by a factory, in a worker: the configuration that its parent was given."""
+    # A worker is forked with Granian's handlers of its parent, which would swallow the signal to stop if it
+    # came now; Granian sets the worker's own when the application is built.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    ignore_hangup()  # its parent reads everything anew, and starts new workers
+    conf = settings.read()
+    log.set_up(conf.log.level)
+    return conf
+
+
+def require_current_schema(conf: cfg.ConfigOpts) -> None:
+    """Waits for a database that is away: machines come back in any order after a power cut."""
+    connected = engine.from_conf(conf)
+    found = _version(connected, conf.database.wait_seconds)
+    connected.dispose()  # no worker may inherit the connection
+    if found != migrate.newest():
+        raise CommandError(
+            f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
+            "run `moorage-manage db sync`"
+        )
+
+
+def _version(connected: Engine, wait_seconds: float) -> str | None:
+    deadline = time.monotonic() + wait_seconds
+    pause = 0.5
+    while True:
+        try:
+            return migrate.version(connected)
+        except sa.exc.OperationalError as error:
+            if time.monotonic() + pause > deadline:
+                raise
+            LOG.warning("the database can't be reached, next try in %.1f s: %s", pause, error.orig)
+            time.sleep(pause)
+            pause = min(pause * 2, 10.0)

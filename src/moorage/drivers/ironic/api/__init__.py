@@ -1,0 +1,1 @@
+"""Ironic's API: what it says of a node, and the calls that change one."""

@@ -1,0 +1,397 @@
+"""Bare metal of which nobody chooses a machine before the host is chosen: the host reserves one in Ironic.
+
+The host is a single node, its pool. What is done to a server's machine then is the other driver's work.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from moorage.drivers.calls import Calls, DriverCall, Interruption
+from moorage.drivers.contract import (
+    DriverError,
+    Node,
+    NoRoomError,
+    NotOursError,
+    ServerSpec,
+)
+from moorage.drivers.ironic.api.client import RESERVATIONS, IronicClient, IronicError
+from moorage.drivers.ironic.api.record import ERROR, ReservationRecord
+from moorage.drivers.ironic.nodes import leftovers
+from moorage.drivers.ironic.nodes.leftovers import LastMarks
+from moorage.drivers.ironic.nodes.partition import Partition
+from moorage.drivers.ironic.reservations import pool, reservation
+from moorage.drivers.ironic.reservations.machine_requirements import MachineRequirements
+from moorage.drivers.ironic.reservations.reservation import Reservation, Reservations
+from moorage.drivers.ironic.reservations.reserved import ReservedMachines
+from moorage.drivers.ironic.reservations.reserver import Reserver
+from moorage.drivers.ironic.servers.mark import Mark
+from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.parts import ConsoleAddress, ConsoleType
+from moorage.drivers.rendezvous import share
+from moorage.drivers.shared_nodes import RESERVATION, SELECTION, Held, SharedNode
+
+LOG = logging.getLogger(__name__)
+
+_MOST_REFUSALS = 4
+"""Reservations in a row that came to nothing, before the host counts as full."""
+_MOST_MACHINES = 3
+"""Machines on which a deployment is tried, before the server goes to another host."""
+
+
+class ReservingDriver:
+    def __init__(
+        self, client: IronicClient, partition: Partition, host: str, settings: IronicSettings | None = None
+    ) -> None:
+        self._client = client
+        self._settings = settings or IronicSettings()
+        self._reservations = Reservations()
+        self._machines = ReservedMachines(client, partition, self._settings, self._reservations)
+        self._host = host
+        self._pool = pool.uuid_of(host)
+        self._homes = {self._pool: host}
+        """The hosts whose pools we have heard of."""
+        self._lost: set[str] = set()
+        self._calls = Calls()
+        fleet, pools = self._machines.fleet, self._reservations.lease
+        self.machine_failures = failures = self._machines.machine_failures
+        self._reserver = Reserver(client, self._settings, self._calls, fleet, pools, failures)
+        self._last_marks = LastMarks(self._machines.examine)
+        self._owning = threading.Lock()
+
+    @property
+    def partition(self) -> Partition:
+        return self._machines.partition
+
+    @partition.setter
+    def partition(self, partition: Partition) -> None:
+        self._machines.partition = partition
+
+    def check(self, partition: Partition) -> None:
+        if self._client.version() < RESERVATIONS:
+            raise IronicError("this Ironic can't reserve nodes: its API is too old")
+        self._machines.check(partition)
+
+    # ------------------------------------------------------------ what there is
+
+    def look(self) -> None:
+        """Nodes first: one that is reserved meanwhile is then not counted as free."""
+        began, before = time.monotonic(), self._reservations.in_kept_pools()
+        try:
+            self.check(self.partition)
+            self._machines.look()
+            found = [read for read in map(reservation.read, self._client.reservations()) if read is not None]
+            self._reservations.replace(found, began)
+            self._homes |= {one.pool_uuid: one.home for one in found}
+            self._own_machines()
+            for node_uuid in self._reservations.machines() - self._machines.fleet.owned().keys():
+                self._machines.examine(node_uuid)  # it has left the partition, with its server
+            self._look_for_lost(before)
+        except IronicError as error:
+            raise DriverError(str(error)) from error
+
+    def _look_for_lost(self, before: Sequence[Reservation]) -> None:
+        """Ironic drops the reservation along with its node: only who knew of it can tell."""
+        there = {one.server_uuid for one in self._reservations.all()}
+        missing = [one for one in before if one.server_uuid not in there and one.node_uuid is not None]
+        self._lost |= {
+            one.server_uuid for one in missing if self._machines.examine(one.node_uuid or "") is None
+        }
+        self._lost -= there
+
+    def lost_servers(self) -> set[str]:
+        return set(self._lost)
+
+    def unreserved(self) -> dict[str, str]:
+        """The servers on nodes of the partition for which nobody of us has reserved these, by node."""
+        reserved = {one.node_uuid for one in self._reservations.all()}
+        return {
+            uuid: record.instance_uuid
+            for uuid, record in self._machines.fleet.listed().items()
+            if record.instance_uuid is not None and uuid not in reserved
+        }
+
+    def terms(self) -> dict[str, Any]:
+        shared = {"shared": True} if self._settings.shared_capacity else {}
+        return {**self.partition.facts(), SELECTION: RESERVATION, **shared}
+
+    def eligible(self) -> dict[str, SharedNode]:
+        """The pool, and the one provider of what all pools share, which one host has to look after."""
+        own = SharedNode(self._own_pool(), free=not self._reservations.has_any(self._pool))
+        if not self._settings.shared_capacity:
+            return {self._pool: own}
+        capacity = self._capacity()
+        return {self._pool: own, capacity.uuid: SharedNode(capacity, free=True)}
+
+    def share(self, host: str, members: Sequence[str]) -> set[str]:
+        """Others' pools come without being asked for, when their hosts are down."""
+        return {self._pool} | share(host, members, [pool.capacity_uuid(self.partition)])
+
+    def look_up_missing(self, node_uuid: str) -> SharedNode | None:
+        """A node of Ironic that this host owned when the scheduler chose nodes is none of ours any more; but
+        if a server is on it, that would be taken for lost."""
+        found = self._machines.look_up_missing(node_uuid)
+        if found is not None:
+            return None if found.free else found
+        inherited = Node(node_uuid, self._homes.get(node_uuid, node_uuid), pool.HYPERVISOR_TYPE, {})
+        return SharedNode(inherited, free=not self._reservations.has_any(node_uuid))
+
+    def keep(self, node_uuids: Collection[str]) -> None:
+        self._reservations.lease.keep(node_uuids)
+        self._own_machines()
+
+    def extend_lease(self, until: float) -> None:
+        self._reservations.lease.extend_lease(until)
+        self._machines.extend_lease(until)
+
+    def nodes(self) -> Sequence[Node]:
+        kept, reservations = self._reservations.lease.all(), self._reservations.all()
+        records = self._machines.fleet.listed().values()
+        inherited = sorted(uuid for uuid in kept if uuid != self._pool and uuid in self._homes)
+        own = [self._own_pool()] if self._pool in kept else []
+        if self._settings.shared_capacity and pool.capacity_uuid(self.partition) in kept:
+            own.append(self._capacity())
+        others = (pool.inherited(uuid, self._homes[uuid], records, reservations) for uuid in inherited)
+        return [*own, *others]
+
+    def servers(self) -> dict[str, int]:
+        return self._machines.servers()
+
+    def progress(self) -> dict[str, int]:
+        return self._machines.progress()
+
+    # ------------------------------------------------------------ what is done to servers
+
+    def spawn(self, spec: ServerSpec) -> int:
+        wish = MachineRequirements.of(spec, pool.SEAT)
+        with self._calls.begin(spec.uuid, "spawn") as call:
+            avoided: set[str] = set()
+            while True:
+                found = self._reserve(call, spec, wish, avoided)
+                try:
+                    with self._at_work(found) as machine:
+                        return self._machines.spawn(msgspec.structs.replace(spec, node_uuid=machine))
+                except NotOursError:
+                    raise
+                except DriverError as error:
+                    self._calls.check(call)  # whoever cut it short cleans up
+                    if not error.retry_elsewhere or len(avoided) + 1 >= _MOST_MACHINES:
+                        raise
+                    LOG.warning("server %s needs another machine: %s", spec.uuid, error)
+                    avoided.add(machine)
+
+    def destroy(self, server_uuid: str, node_uuid: str) -> None:
+        """The reservation goes with the server: Ironic drops it when it tears the machine down."""
+        self.interrupt(server_uuid)
+        with self._calls.begin(server_uuid, "destroy") as call:
+            found = self._reserver.settled(call, server_uuid)
+            read = None if found is None else reservation.read(found)
+            if found is None:
+                self._reservations.drop(server_uuid)
+                self._lost.discard(server_uuid)
+            elif read is not None and not self._reservations.lease.has_lost(read.pool_uuid):
+                self._reserver.require(call, read.pool_uuid)
+                self._remove(call, found)
+
+    def interrupt(self, server_uuid: str) -> None:
+        self._calls.interrupt(server_uuid, Interruption.DESTROYED)
+        self._machines.interrupt(server_uuid)
+
+    def held(self) -> set[Held]:
+        """Also through pools of others: one whose host is down has to get another keeper for it."""
+        records = self._machines.fleet.listed().values()
+        return leftovers.held_through(records, self._reservations.all(), self._last_marks)
+
+    def sweep(self, held: Held) -> bool:
+        with self._calls.begin(held.server_uuid, "sweep") as call:
+            found = self._reserver.settled(call, held.server_uuid)
+            if found is not None and self._is_ours(found, held.node_uuid):
+                keeps = self._reserver.keeps(call, held.node_uuid)
+                if keeps:
+                    self._remove(call, found)
+                return keeps
+            return self._sweep_unreserved(call, held)
+
+    def _sweep_unreserved(self, call: DriverCall, held: Held) -> bool:
+        """A node that has our mark, but that nobody of us has reserved (any more)."""
+        listed = self._machines.fleet.listed().values()
+        nodes = [
+            one.uuid for one in listed if one.instance_uuid == held.server_uuid or one.uuid == held.node_uuid
+        ]
+        for node_uuid in nodes:
+            mark = self._mark_on(node_uuid)
+            if mark is None or not self._reserver.keeps(call, mark.home):
+                continue
+            with self._machine_of(Reservation(held.server_uuid, mark.home, "", node_uuid, "")):
+                if self._machines.sweep(Held(held.server_uuid, node_uuid)):
+                    return True
+        return False
+
+    def _mark_on(self, node_uuid: str) -> Mark | None:
+        try:
+            found = self._machines.examine(node_uuid)
+        except IronicError as error:
+            raise DriverError(str(error)) from error
+        return None if found is None else leftovers.mark_of(found)
+
+    def start(self, server_uuid: str, node_uuid: str) -> int:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.start(server_uuid, machine)
+
+    def stop(self, server_uuid: str, node_uuid: str) -> int:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.stop(server_uuid, machine)
+
+    def reboot(self, server_uuid: str, node_uuid: str, *, hard: bool) -> int:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.reboot(server_uuid, machine, hard=hard)
+
+    def power(self, server_uuid: str, node_uuid: str) -> int:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.power(server_uuid, machine)
+
+    def trigger_crash_dump(self, server_uuid: str, node_uuid: str) -> None:
+        with self._machine(server_uuid, node_uuid) as machine:
+            self._machines.trigger_crash_dump(server_uuid, machine)
+
+    def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.console(server_uuid, machine, console_type)
+
+    def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
+        with self._machine(server_uuid, node_uuid) as machine:
+            self._machines.attach_interface(server_uuid, machine, port)
+
+    def detach_interface(self, server_uuid: str, node_uuid: str, port_id: str) -> None:
+        with self._machine(server_uuid, node_uuid) as machine:
+            self._machines.detach_interface(server_uuid, machine, port_id)
+
+    def rebuild(self, spec: ServerSpec) -> int:
+        with self._machine(spec.uuid, spec.node_uuid) as machine:
+            return self._machines.rebuild(msgspec.structs.replace(spec, node_uuid=machine))
+
+    def close(self) -> None:
+        self._calls.close()
+        self._reservations.lease.close()
+        self._machines.close()
+
+    # ------------------------------------------------------------ how a machine is found
+
+    def _reserve(
+        self, call: DriverCall, spec: ServerSpec, wish: MachineRequirements, avoided: Collection[str]
+    ) -> ReservationRecord:
+        """The reservation of the server: that which it has already, or another one."""
+        refusals = 0
+        while True:
+            found = self._reserver.settled(call, spec.uuid)
+            self._reserver.require(call, spec.node_uuid)
+            if found is None:
+                given = (self.partition, self._marks(spec), avoided)
+                self._reserver.ask_for_one(call, spec, wish, *given, fresh=refusals > 0)
+            elif not self._is_ours(found, spec.node_uuid):
+                self._leave_other_pool(call, found)
+            elif found.state == ERROR:
+                refusals += 1
+                self._reserver.release(call, spec.uuid, spec.node_uuid)
+                if refusals >= _MOST_REFUSALS:
+                    raise NoRoomError(f"Ironic reserves no node for {wish}: {found.last_error}")
+            elif found.node_uuid in avoided:
+                raise DriverError(f"node {found.node_uuid} can't be given back", retry_elsewhere=True)
+            else:
+                return found
+
+    @contextmanager
+    def _at_work(self, found: ReservationRecord) -> Iterator[str]:
+        """The machine that is reserved, for a call that works on it."""
+        read = reservation.read(found)
+        assert read is not None
+        assert read.node_uuid is not None
+        self._reservations.put(read)
+        self._homes[read.pool_uuid] = read.home
+        with self._machine_of(read):
+            yield read.node_uuid
+
+    @contextmanager
+    def _machine_of(self, reserved: Reservation) -> Iterator[None]:
+        """It is ours as long as this lasts and we keep the pool: the reservation may end before."""
+        self._reservations.begin(reserved)
+        self._own_machines()
+        try:
+            yield
+        finally:
+            self._reservations.end(reserved)
+            self._own_machines()
+
+    def _leave_other_pool(self, call: DriverCall, found: ReservationRecord) -> None:
+        """An attempt whose host died may have left a machine; Ironic reserves but one for a server.
+
+        If it is another host's to give back, that one is told to.
+        """
+        LOG.warning("server %s has a machine of another host still, and has to leave it first", found.uuid)
+        for _ in range(self._settings.retries + 1):
+            left = self._reserver.settled(call, found.uuid)
+            if left is None:
+                return
+            if self._is_kept(call, left):
+                self._remove(call, left)
+                return
+            call.wait(self._settings.poll_interval)
+        raise DriverError(f"the server does not leave node {found.node_uuid}", retry_elsewhere=True)
+
+    def _remove(self, call: DriverCall, found: ReservationRecord) -> None:
+        read = reservation.read(found)
+        assert read is not None
+        if found.state != ERROR and found.node_uuid is not None:
+            with self._at_work(found) as machine:
+                self._machines.destroy(found.uuid, machine)
+        self._reserver.release(call, found.uuid, read.pool_uuid)
+        self._reservations.drop(found.uuid)
+        self._own_machines()
+
+    @contextmanager
+    def _machine(self, server_uuid: str, pool_uuid: str) -> Iterator[str]:
+        """The machine that a server has, for a call that works on it."""
+        with self._calls.begin(server_uuid, "machine") as call:
+            self._reserver.require(call, pool_uuid)
+            found = self._reserver.settled(call, server_uuid)
+            if found is None or not self._is_ours(found, pool_uuid) or found.node_uuid is None:
+                raise DriverError(f"no machine is reserved for server {server_uuid}")
+        with self._at_work(found) as machine:
+            yield machine
+
+    def _is_ours(self, found: ReservationRecord, pool_uuid: str) -> bool:
+        read = reservation.read(found)
+        return read is not None and read.pool_uuid == pool_uuid
+
+    def _is_kept(self, call: DriverCall, found: ReservationRecord) -> bool:
+        read = reservation.read(found)
+        return read is not None and self._reserver.keeps(call, read.pool_uuid)
+
+    def _own_machines(self) -> None:
+        """One at a time, so that nobody puts back what somebody else has just changed."""
+        with self._owning:
+            self._machines.keep(self._reservations.machines())
+
+    def _marks(self, spec: ServerSpec) -> dict[str, Any]:
+        shared_in = pool.capacity_uuid(self.partition) if self._settings.shared_capacity else ""
+        return reservation.marks(spec.node_uuid, self._homes.get(spec.node_uuid, self._host), shared_in)
+
+    def _own_pool(self) -> Node:
+        return pool.own(
+            self._host,
+            self.partition,
+            self._machines.fleet.listed().values(),
+            self._reservations.all(),
+            shared=self._settings.shared_capacity,
+        )
+
+    def _capacity(self) -> Node:
+        records = self._machines.fleet.listed().values()
+        return pool.capacity(self.partition, records, self._reservations.all())
