@@ -97,7 +97,7 @@ def up(
             config,
         )
     )
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     embedded.run(on_ready=lambda: _greet(console, embedded))
     console.print("Moorage has stopped.")
 
@@ -110,25 +110,21 @@ def _greet(console: Console, embedded: Embedded) -> None:
     console.print(f"  database        {embedded.database}")
     console.print(f"  authentication  {embedded.conf.auth.strategy}")
     if embedded.clouds_file is not None:
-        console.print(f"  client access   {embedded.clouds_file} (cloud: moorage)", soft_wrap=True)
+        console.print(f"  client access   {embedded.clouds_file} (cloud: moorage)")
         console.print("\nTry next, in another terminal:")
         console.print(
             "  python3 -m venv client && client/bin/pip install python-openstackclient osc-placement",
-            soft_wrap=True,
         )
         console.print(
             f"  export OS_CLIENT_CONFIG_FILE={embedded.clouds_file} OS_CLOUD=moorage "
             "PATH=$PWD/client/bin:$PATH",
-            soft_wrap=True,
         )
         console.print(
             f"  openstack server create --flavor m1.tiny --image {embedded.example_image} --wait one"
         )
         console.print("  openstack server list")
         console.print("  openstack resource provider list")
-        console.print(
-            f'  {sys.argv[0]} placement why "resources=VCPU:4" --data {embedded.plan.data}', soft_wrap=True
-        )
+        console.print(f'  {sys.argv[0]} placement why "resources=VCPU:4" --data {embedded.plan.data}')
     console.print("\nStop it with Ctrl-C.")
 
 
