@@ -61,7 +61,7 @@ integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official 
 
 # More and longer schedules than in CI; `CHAOS_SEED=N` (which each run prints) repeats one.
 chaos: $(VENV)/.test lab  ## kill and race the services for half an hour, then check their books
-	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_KILLS=$${CHAOS_KILLS:-24} CHAOS_SERVERS=$${CHAOS_SERVERS:-240} \
+	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_KILLS=$${CHAOS_KILLS:-24} CHAOS_SERVERS=$${CHAOS_SERVERS:-240} CHAOS_DRAINED=$${CHAOS_DRAINED:-200} \
 	    $(BIN)/pytest -s tests/chaos $(ARGS)
 
 # The long form of what CI has of it: all moves and more kills.

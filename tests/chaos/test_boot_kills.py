@@ -67,8 +67,8 @@ def image_of(url: str) -> str:
     return next(str(image["id"]) for image in images if "cirros" in image["name"])
 
 
-def boot(url: str, image: str) -> list[str]:
-    server = {"name": "s", "flavorRef": "1", "imageRef": image, "networks": "auto"}
+def boot(url: str, image: str, **fields: str) -> list[str]:
+    server = {"name": "s", "flavorRef": "1", "imageRef": image, "networks": "auto", **fields}
     answer = requests.post(f"{url}/v2.1/servers", json={"server": server}, headers=HEADERS, timeout=10)
     assert answer.status_code == 202
     return [answer.json()["server"]["id"]]

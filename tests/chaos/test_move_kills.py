@@ -28,7 +28,7 @@ inventory_interval = 0.5
 [conductor]
 ask_again_seconds = 2
 [fake]
-vcpus = 32
+vcpus = 64
 faults = hand_over:delay=0.05+fail@0.05,take_over:delay=0.05+fail_here@0.15,expect:fail_here@0.1,\
 live_migrate:delay=0.1+fail@0.1,rebuild:delay=0.05,undo_resize:fail@0.1,keep_resize:fail@0.1
 """

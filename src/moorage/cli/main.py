@@ -5,6 +5,7 @@ from __future__ import annotations
 from moorage.cli.commands.capacity import capacity
 from moorage.cli.commands.doctor import doctor
 from moorage.cli.commands.explain import explain
+from moorage.cli.commands.host import host
 from moorage.cli.commands.image import image
 from moorage.cli.commands.nodes import nodes
 from moorage.cli.commands.plan import plan
@@ -22,6 +23,7 @@ commands.command()(ring)
 commands.command()(nodes)
 
 commands.add_typer(image, name="image")
+commands.add_typer(host, name="host")
 
 placement = Commands(
     help='Ask a running Placement service.\n\nExample: moorage placement why "resources=VCPU:4"'

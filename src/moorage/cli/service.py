@@ -39,12 +39,12 @@ def ask(
     path: str, query: str, cloud: str | None, data: Path, service: ServiceType = ServiceType.PLACEMENT
 ) -> bytes:
     """The service's answer as it sent it; its refusal becomes a sentence."""
-    return _answer("GET", f"{path}?{query}", None, cloud, data, service)
+    return answer("GET", f"{path}?{query}", None, cloud, data, service)
 
 
 def put_to(path: str, body: Any, cloud: str | None, data: Path, service: ServiceType) -> bytes:
     """As `ask`, for a question that has a body."""
-    return _answer("POST", path, body, cloud, data, service)
+    return answer("POST", path, body, cloud, data, service)
 
 
 def connect(cloud: str | None, data: Path) -> Connection:
@@ -67,18 +67,19 @@ def plain_words() -> Iterator[None]:
         raise CommandError(str(error)) from error
 
 
-def _answer(method: str, path: str, body: Any, cloud: str | None, data: Path, service: ServiceType) -> bytes:
+def answer(method: str, path: str, body: Any, cloud: str | None, data: Path, service: ServiceType) -> bytes:
+    """As `ask`, by any method."""
     name = service.type.capitalize()
     headers = {"OpenStack-API-Version": service.value}
     try:
-        answer = adapter(cloud, data, service).request(
+        said = adapter(cloud, data, service).request(
             path, method, headers=headers, raise_exc=False, **({} if body is None else {"json": body})
         )
     except exceptions.ClientException as error:
         raise CommandError(f"{name} can't be reached: {error}") from error
-    if answer.status_code >= 400:
-        raise CommandError(f"{name} answered {answer.status_code}: {reason(answer)}")
-    content: bytes = answer.content
+    if said.status_code >= 400:
+        raise CommandError(f"{name} answered {said.status_code}: {reason(said)}")
+    content: bytes = said.content
     return content
 
 

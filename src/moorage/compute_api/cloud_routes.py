@@ -8,7 +8,7 @@ from moorage.compute_api import absent, extensions, schemas
 from moorage.compute_api.endpoint import ADMIN, ANYBODY, MEMBER, READER, RULE, Own, Owned, R
 from moorage.compute_api.endpoint import AdminEndpoint as E
 from moorage.compute_api.flavors import flavor_access, flavor_specs, flavors
-from moorage.compute_api.hosts import aggregates, audit_log, hosts, hypervisors, services, zones
+from moorage.compute_api.hosts import aggregates, audit_log, drains, hosts, hypervisors, services, zones
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.projects import keypairs, limits, quota_sets, server_groups, tenant_usage
 from moorage.http.rules import documented
@@ -22,6 +22,7 @@ _GROUPS = f"{RULE}os-server-groups:"
 _QUOTAS = f"{RULE}os-quota-sets:"
 _OS_HOSTS = f"{RULE}os-hosts:"
 _AUDIT_LOG = f"{RULE}os-instance-usage-audit-log:"
+_DRAINS = "moorage:drains:"
 _USAGE = f"{RULE}os-simple-tenant-usage:"
 
 FLAVORS: tuple[R, ...] = (
@@ -172,6 +173,22 @@ OLD_HOSTS: tuple[R, ...] = (
     ),
 )
 
+DRAINS: tuple[R, ...] = (
+    R(
+        "/moorage-drains",
+        {
+            "GET": E(drains.index, f"{_DRAINS}list", query=drains.LIST),
+            "POST": E(drains.create, f"{_DRAINS}create", body=drains.CREATE),
+        },
+    ),
+    R("/moorage-drains/plan", {"POST": E(drains.plan, f"{_DRAINS}plan", body=drains.CREATE)}),
+    R("/moorage-drains/{drain_id}", {"GET": E(drains.show, f"{_DRAINS}show")}),
+    R(
+        "/moorage-drains/{drain_id}/action",
+        {"POST": E(drains.act, f"{_DRAINS}cancel", body=drains.CANCEL)},
+    ),
+)
+
 AGGREGATES: tuple[R, ...] = (
     R(
         "/os-aggregates",
@@ -319,6 +336,7 @@ CLOUD: tuple[R, ...] = (
     *KEYPAIRS,
     *HOSTS,
     *OLD_HOSTS,
+    *DRAINS,
     *AGGREGATES,
     *GROUPS,
     *QUOTAS,

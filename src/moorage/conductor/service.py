@@ -14,6 +14,7 @@ from moorage.conductor.agents.inbox import Inbox
 from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.presence import Presence
 from moorage.conductor.chores.backlog_worker import BacklogWorker
+from moorage.conductor.chores.draining import Draining
 from moorage.conductor.chores.mirroring import Mirroring
 from moorage.conductor.chores.overlap_watch import OverlapWatch
 from moorage.conductor.engine.operation_notifications import OperationNotifications
@@ -134,6 +135,7 @@ class ConductorService:
         )
         self._catching_up = BacklogWorker(database, placement, bus.cast)
         self._overlaps = OverlapWatch(database, settings.service_down_time)
+        self._draining = Draining(database, settings.service_down_time, self.runner.wake)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._late_ports = LatePorts(database, network)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
@@ -146,6 +148,7 @@ class ConductorService:
         self._mirroring.start()
         self._catching_up.start()
         self._overlaps.start()
+        self._draining.start()
         self._refreshing.start()
         self._late_ports.start()
 
@@ -154,6 +157,7 @@ class ConductorService:
         self._mirroring.stop()
         self._catching_up.stop()
         self._overlaps.stop()
+        self._draining.stop()
         self._refreshing.stop()
         self._late_ports.stop()
         self.runner.stop()

@@ -8,6 +8,7 @@ from moorage.compute.servers.server import Server
 from moorage.deciding.decider import Decider, HostSearch, MoveSource, SchedulingPass
 from moorage.deciding.hosts import Hosts
 from moorage.deciding.subject import Subject
+from moorage.scheduler.hosts import HostState
 from moorage.scheduler.plan import Plan, Planned
 
 
@@ -24,12 +25,20 @@ class Planner:
 
     def plan_move(self, server: Server, target: str | None) -> Planned:
         """Where a server that is on a host would go from there, as it is."""
-        assert server.host is not None
-        assert server.node_uuid is not None
-        source = self._hosts.states([server.node_uuid]).get(server.node_uuid)
-        leaving = MoveSource(server.host, server.node_uuid, None if source is None else source.cell)
-        search = HostSearch.of_move(Subject.of(server), leaving, server.flavor, target)
-        return _planned(search, self._decider.decide([search]))
+        return self.plan_moves([server], target)[0]
+
+    def plan_moves(self, servers: Sequence[Server], target: str | None = None) -> list[Planned]:
+        """Likewise for several, one after the other: each sees what those before it would take."""
+        sources = self._hosts.states([server.on_node for server in servers])
+        searches = [_move(server, sources.get(server.on_node), target) for server in servers]
+        this = self._decider.decide(searches)
+        return [_planned(search, this) for search in searches]
+
+
+def _move(server: Server, source: HostState | None, target: str | None) -> HostSearch:
+    assert server.host is not None
+    leaving = MoveSource(server.host, server.on_node, None if source is None else source.cell)
+    return HostSearch.of_move(Subject.of(server), leaving, server.flavor, target)
 
 
 def _planned(search: HostSearch, this: SchedulingPass) -> Planned:

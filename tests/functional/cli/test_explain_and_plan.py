@@ -1,4 +1,4 @@
-"""`moorage explain` and `moorage plan`, asked of a running cloud."""
+"""`moorage explain`, `moorage plan` and `moorage host`, asked of a running cloud."""
 
 from __future__ import annotations
 
@@ -173,6 +173,36 @@ def test_a_plan_that_makes_no_sense_is_told(cloud: Cloud, arguments: tuple[str, 
     assert said.returncode == 1
     assert sentence in said.stderr
     assert "Traceback" not in said.stderr
+
+
+def test_a_host_is_drained_and_let_back(cloud: Cloud) -> None:
+    """It comes after what counts hosts, and leaves three of them."""
+    uuid = cloud.boot("drained", "ACTIVE", availability_zone="nova:fake-2")
+    suspended = cloud.boot("asleep", "ACTIVE", availability_zone="nova:fake-2")
+    cloud.call("POST", f"/v2.1/servers/{suspended}/action", json={"suspend": None})
+    path = f"/v2.1/servers/{suspended}"
+    wait_until(lambda: cloud.call("GET", path)["server"]["status"] == "SUSPENDED", "the suspension", 30)
+    plan = cloud.run("host", "drain", "fake-2", "--dry-run")
+    assert f"{suspended} (asleep, SUSPENDED) stays: A server that is SUSPENDED can't be moved." in plan.stdout
+    assert f"{uuid} (drained, ACTIVE) → fake-" in plan.stdout
+    done = cloud.run("host", "drain", "fake-2", "--deadline", "10m")
+    assert done.returncode == 2, done.stderr
+    assert f"{suspended} staying: A server that is SUSPENDED can't be moved." in done.stdout
+    assert cloud.call("GET", f"/v2.1/servers/{uuid}")["server"]["OS-EXT-SRV-ATTR:host"] != "fake-2"
+    status = json.loads(cloud.run("host", "status", "fake-2", "--json").stdout)
+    assert (status["state"], status["counts"]["staying"]) == ("finished", 1)
+    assert "fake-2 takes servers again." in cloud.run("host", "undrain", "fake-2").stdout
+    wait_until(lambda: cloud.hosts_left() == 3, "the host", 30)
+    for arguments, sentence in (
+        (("drain", "fake-2", "--live", "--cold"), "exclude each other"),
+        (("drain", "fake-2", "--deadline", "soon"), "a deadline is a number"),
+        (("drain", "nowhere"), "Host nowhere could not be found"),
+        (("status", "nowhere"), "nowhere was never drained"),
+        (("evacuate", "fake-2"), "is up: it can be drained, not evacuated"),
+    ):
+        refused = cloud.run("host", *arguments)
+        assert refused.returncode == 1
+        assert sentence in refused.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,140 @@
+"""Drains as the Compute API tells of them, and as a command tells of them in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from moorage.cli import service
+from moorage.cli.errors import CommandError
+from moorage.cli.service import ServiceType
+
+
+class ToldServer(msgspec.Struct):
+    id: str
+    state: str
+    move: str | None
+    tries: int
+    reason: str | None
+
+
+class ToldDrain(msgspec.Struct):
+    """A list of drains does not tell of servers."""
+
+    id: str
+    host: str
+    way: str
+    state: str
+    disabled_host: bool
+    created_at: str
+    finished_at: str | None
+    counts: dict[str, int]
+    servers: list[ToldServer] = []
+
+    @property
+    def settled(self) -> int:
+        return self.counts["moved"] + self.counts["gone"] + self.counts["staying"]
+
+
+class PlacedServer(msgspec.Struct):
+    id: str
+    name: str
+    status: str
+    host: str | None
+    reason: str | None
+
+
+class ToldPlan(msgspec.Struct):
+    host: str
+    servers: list[PlacedServer]
+
+
+class _ShownDrain(msgspec.Struct):
+    drain: ToldDrain
+
+
+class _ShownDrains(msgspec.Struct):
+    drains: list[ToldDrain]
+
+
+class _ShownPlan(msgspec.Struct):
+    plan: ToldPlan
+
+
+class DrainAccess:
+    """The part of the Compute API that is about drains."""
+
+    def __init__(self, cloud: str | None, data: Path) -> None:
+        self._cloud = cloud
+        self._data = data
+
+    def plan(self, asked: dict[str, Any]) -> ToldPlan:
+        return msgspec.json.decode(self._post("/moorage-drains/plan", {"drain": asked}), type=_ShownPlan).plan
+
+    def begin(self, asked: dict[str, Any]) -> ToldDrain:
+        return msgspec.json.decode(self._post("/moorage-drains", {"drain": asked}), type=_ShownDrain).drain
+
+    def show(self, drain_id: str) -> ToldDrain:
+        return msgspec.json.decode(self._get(f"/moorage-drains/{drain_id}"), type=_ShownDrain).drain
+
+    def drains(self, host: str | None = None) -> list[ToldDrain]:
+        query = "" if host is None else f"host={host}"
+        return msgspec.json.decode(self._get("/moorage-drains", query), type=_ShownDrains).drains
+
+    def newest(self, host: str) -> ToldDrain:
+        found = self.drains(host)
+        if not found:
+            raise CommandError(f"{host} was never drained")
+        return self.show(found[0].id)
+
+    def cancel(self, drain: ToldDrain) -> ToldDrain:
+        answer = self._post(f"/moorage-drains/{drain.id}/action", {"cancel": None})
+        return msgspec.json.decode(answer, type=_ShownDrain).drain
+
+    def enable(self, host: str) -> None:
+        found = msgspec.json.decode(self._get("/os-services", f"host={host}&binary=nova-compute"))["services"]
+        for one in found:
+            service.answer(
+                "PUT",
+                f"/os-services/{one['id']}",
+                {"status": "enabled"},
+                self._cloud,
+                self._data,
+                ServiceType.COMPUTE,
+            )
+
+    def _get(self, path: str, query: str = "") -> bytes:
+        return service.ask(path, query, self._cloud, self._data, ServiceType.COMPUTE)
+
+    def _post(self, path: str, body: Any) -> bytes:
+        return service.put_to(path, body, self._cloud, self._data, ServiceType.COMPUTE)
+
+
+def planned(plan: ToldPlan, *, only_staying: bool = False) -> Iterator[str]:
+    """Where each would go; those that would go nowhere come first, for they are what to look at."""
+    staying = [server for server in plan.servers if server.host is None]
+    leaving = [server for server in plan.servers if server.host is not None]
+    yield f"{len(leaving)} of {len(plan.servers)} servers would find a place elsewhere."
+    for server in staying:
+        yield f"  {server.id} ({server.name}, {server.status}) stays: {server.reason}"
+    for server in () if only_staying else leaving:
+        yield f"  {server.id} ({server.name}, {server.status}) → {server.host}"
+
+
+def told(drain: ToldDrain) -> Iterator[str]:
+    """How far it is, and what keeps those that have not left."""
+    yield headline(drain)
+    for server in drain.servers:
+        if server.state == "staying" or (server.state == "waiting" and server.reason):
+            tries = f", tried {server.tries} times" if server.tries > 1 else ""
+            yield f"  {server.id} {server.state}{tries}: {server.reason}"
+        elif server.state == "moving":
+            yield f"  {server.id} moving ({server.move})"
+
+
+def headline(drain: ToldDrain) -> str:
+    counted = ", ".join(f"{count} {state}" for state, count in drain.counts.items() if count)
+    return f"{drain.host}: drain {drain.id} ({drain.way}) is {drain.state}: {counted or 'no servers'}"

@@ -1,0 +1,1 @@
+"""Drains: hosts that are being emptied, server by server."""

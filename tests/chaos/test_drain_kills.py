@@ -1,0 +1,105 @@
+"""Kill a whole cloud while a host is emptied, then while a dead one is: each server is somewhere, just once.
+
+`CHAOS_DRAINED` says how many servers there are, as `make chaos` does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import requests
+
+from tests.chaos.test_boot_kills import HEADERS, boot, image_of, rows, servers
+from tests.chaos.test_move_kills import (
+    HOSTS,
+    UNFINISHED,
+    check_books,
+    copies,
+    declare,
+    homes,
+    hosts_known,
+    start,
+    unsettled,
+)
+from tests.support.processes import NotReadyError, free_port, wait_until
+
+SERVERS = int(os.environ.get("CHAOS_DRAINED", "24"))
+KILLS = max(2, SERVERS // 20)
+EMPTIED = "fake-1"
+
+
+def begin(url: str, way: str) -> str:
+    asked: Any = {"drain": {"host": EMPTIED, "way": way, "max_parallel": 4}}
+    reply = requests.post(f"{url}/v2.1/moorage-drains", json=asked, headers=HEADERS, timeout=10)
+    assert reply.status_code == 202, reply.text
+    return str(reply.json()["drain"]["id"])
+
+
+def show(url: str, drain_id: str) -> Any:
+    path = f"{url}/v2.1/moorage-drains/{drain_id}"
+    return requests.get(path, headers=HEADERS, timeout=10).json()["drain"]
+
+
+def set_host(url: str, **fields: Any) -> None:
+    listed = requests.get(f"{url}/v2.1/os-services?host={EMPTIED}", headers=HEADERS, timeout=10)
+    (service,) = listed.json()["services"]
+    path = f"{url}/v2.1/os-services/{service['id']}"
+    assert requests.put(path, json=fields, headers=HEADERS, timeout=10).ok
+
+
+def test_a_cloud_that_is_killed_while_a_host_is_emptied(tmp_path: Path) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    chance = random.Random(os.environ.get("CHAOS_SEED"))
+    with start(tmp_path, port):
+        image = image_of(url)
+        wait_until(lambda: hosts_known(url) == HOSTS, "the hosts", 60)
+        for _ in range(SERVERS):
+            boot(url, image, availability_zone=f"nova:{EMPTIED}")
+        wait_until(lambda: not unsettled(url), "the servers", 120)
+        assert {server["OS-EXT-SRV-ATTR:host"] for server in servers(url)} == {EMPTIED}
+        drain_id = begin(url, "auto")
+    drained = survive(tmp_path, port, drain_id, chance)
+    assert drained["counts"]["moved"] + drained["counts"]["staying"] == SERVERS
+    assert drained["counts"]["moved"] > SERVERS * 3 // 4
+    assert all(one["reason"] for one in drained["servers"] if one["state"] == "staying")
+
+    with start(tmp_path, port):
+        set_host(url, status="enabled")
+        for _ in range(SERVERS // 4):
+            boot(url, image_of(url), availability_zone=f"nova:{EMPTIED}")
+        wait_until(lambda: not unsettled(url), "more servers", 60)
+        declare(url, EMPTIED, dead=True)
+        drain_id = begin(url, "evacuate")
+    survive(tmp_path, port, drain_id, chance)
+
+
+def survive(directory: Path, port: int, drain_id: str, chance: random.Random) -> Any:
+    """Kill the cloud again and again until the drain is at its end; the drain, once the books are checked."""
+    url = f"http://127.0.0.1:{port}"
+    for _ in range(KILLS):
+        with start(directory, port) as service:
+            time.sleep(chance.uniform(0.5, 2.5))
+            print(Counter(one["state"] for one in show(url, drain_id)["servers"]))
+            service.kill()
+    with start(directory, port):
+        wait_until(lambda: show(url, drain_id)["finished_at"] is not None, "the drain's end", 240)
+        drain = show(url, drain_id)
+        declare(url, EMPTIED, dead=False)
+        wait_until(lambda: not unsettled(url), "every server to settle", 60)
+        found = {server["id"]: server for server in servers(url)}
+        with contextlib.suppress(NotReadyError):
+            wait_until(lambda: copies(directory) == homes(found), "hosts to have just their servers", 60)
+        assert copies(directory) == homes(found)
+        on_host = {uuid for uuid, (host,) in homes(found).items() if host == EMPTIED}
+        assert on_host == {one["id"] for one in drain["servers"] if one["state"] == "staying"}
+        database = directory / "data" / "moorage.sqlite"
+        wait_until(lambda: not rows(database, UNFINISHED), "the ledger to be empty", 60)
+    check_books(database, found)
+    return drain
