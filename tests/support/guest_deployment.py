@@ -87,6 +87,8 @@ class GuestDeployment(Deployment):
         self.shape = shape
         self.metadata_port, self.consoles_port = free_port(), free_port()
         self.metadata_secret = secrets.token_hex()
+        self._relays = ExitStack()
+        """Ports that hosts reach on their own loopback."""
         super().__init__(directory, database, broker, shape, neighbours)
         wanted = {"metadata": self.metadata_port, "console-proxy": self.consoles_port}
         self.for_users = [
@@ -132,6 +134,23 @@ class GuestDeployment(Deployment):
         found = f"PYTHONPATH={programs.binding()}"
         part.command = self.lab.hosts[host].command("env", found, *part.command)
         return part
+
+    def lead(self, host: str, ports: Sequence[int] = ()) -> None:
+        """It reaches what listens on this machine, and these ports, too."""
+        for port in (*self.ports, *ports):
+            self._relays.enter_context(relay(self.lab.hosts[host].network, port))
+
+    def power_on(self, host: str) -> None:
+        """A host that has died, and its agent."""
+        self.agents[host].kill()
+        self.lab.power_on(host)
+        self.lead(host)
+        self.agents[host] = self._agent(host)
+        self.agents[host].start()
+
+    def stop(self) -> None:
+        super().stop()
+        self._relays.close()
 
     def boot(self, host: str | None = None, **more: str) -> str:
         server = {"name": "s", "flavorRef": SHARED_FLAVOR, "imageRef": self.image_id, "networks": "auto"}
@@ -220,10 +239,9 @@ def running_on(
         broker = stack.enter_context(rabbitmq.start())
         database = stack.enter_context(postgres.start())
         cloud = GuestDeployment(directory, database, broker, lab, shape, neighbours)
-        for host in lab.hosts.values():
-            for port in (*cloud.ports, *ports):
-                stack.enter_context(relay(host.network, port))
         stack.callback(cloud.stop)
+        for name in lab.hosts:
+            cloud.lead(name, ports)
         try:
             cloud.start()
             yield cloud

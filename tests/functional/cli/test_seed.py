@@ -19,6 +19,7 @@ from moorage.db.tables.compute import flavors
 from moorage.db.tables.images import images
 from moorage.images.files import ImageFiles
 from moorage.images.service import ImageService
+from tests.support import guest_image
 
 MANAGE = Path(sys.executable).parent / "moorage-manage"
 FIVE = [flavor[1] for flavor in seeding.FLAVORS]
@@ -97,3 +98,7 @@ def test_the_small_guest_is_put_there_once_and_takes_the_place_of_an_older_one(
         (found,) = images_of.catalogue.select({"moorage_guest": "true"})
         assert (found.id, found.status, found.size) == (ids[-1], "active", len(content))
     assert ids[0] == ids[1] != ids[2]
+
+
+def test_it_is_looked_for_where_it_is_made() -> None:
+    assert seeding.GUEST_DIRECTORY == guest_image.DIRECTORY

@@ -139,8 +139,11 @@ class LibvirtStand(DriverStand):
         image = {"id": more.pop("image_id", self.image_id), "properties": more.pop("properties", {})}
         return ServerSpec(str(uuid.uuid4()), "s", "p", "u", node, flavor, image, work="1-1", **more)
 
-    def restart(self) -> None:
+    def close(self) -> None:
         self.driver.close()
+
+    def restart(self) -> None:
+        self.close()
         self.driver = self._make()
 
     def tidy_up(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import pytest
 
@@ -113,13 +113,28 @@ def test_deleted_servers_leave_nothing(site: GuestSite) -> None:
     for name, host in site.lab.hosts.items():
         if host.is_alive:
             assert cloud_guests.leftovers(host, site.lab.private(name)) == []
-    for left in site.instances.iterdir():
-        assert left.name == "_base" or kept_for_the_dead(site, left), left
+    assert kept(site) <= for_the_dead(site)
 
 
-def kept_for_the_dead(site: GuestSite, directory: Path) -> bool:
-    """Whether only hosts that are dead know of it still: they remove it when they come back."""
+@long_form
+def test_a_host_that_comes_back_forgets_servers_that_went_on_without_it(site: GuestSite) -> None:
+    [dead] = [name for name, host in site.lab.hosts.items() if not host.is_alive]
+    assert kept(site), "what it has plugged is written down for it"
+    site.deployment.power_on(dead)
+    wait_until(lambda: not kept(site), "its records to go", 120)
+    left = partial(cloud_guests.leftovers, site.lab.hosts[dead], site.lab.private(dead))
+    wait_until(lambda: left() == [], f"nothing on {dead}", 60)
+
+
+def kept(site: GuestSite) -> set[str]:
+    """Of servers on the storage that hosts share."""
+    files = (path for path in site.instances.rglob("*") if path.is_file())
+    return {str(path.relative_to(site.instances)) for path in files if "_base" not in path.parts}
+
+
+def for_the_dead(site: GuestSite) -> set[str]:
+    """What only dead hosts know of: they remove it when they come back."""
     providers = site.cloud.ask("resource", "provider", "list")
-    dead = {one["uuid"] for one in providers if not site.lab.hosts[one["name"]].is_alive}
-    records = {path.name for path in directory.glob("server.*.json")}
-    return bool(records) and records <= {f"server.{uuid}.json" for uuid in dead}
+    dead = [one["uuid"] for one in providers if not site.lab.hosts[one["name"]].is_alive]
+    found = (path for node in dead for path in (site.instances / "_left" / node).glob("*.json"))
+    return {str(path.relative_to(site.instances)) for path in found}

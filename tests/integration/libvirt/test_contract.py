@@ -29,6 +29,11 @@ class SlowStand(LibvirtStand):
     def leftovers(self) -> list[str]:
         return [*super().leftovers(), *([] if self._other is None else self._other.leftovers())]
 
+    def close(self) -> None:
+        super().close()
+        if self._other is not None:
+            self._other.close()
+
     _other: LibvirtStand | None = None
 
     def slow_spec(self) -> ServerSpec:
@@ -81,5 +86,5 @@ class TestLibvirt(DriverContract):
             made = SlowStand(pair.hosts["h1"], tmp_path, images, image_id)
             made.neighbour = pair.hosts["h2"]
         yield made
-        made.driver.close()
+        made.close()
         assert made.leftovers() == []

@@ -25,7 +25,8 @@ SECRET = "sesame"
 
 
 @pytest.fixture
-def stack() -> Iterator[ExitStack]:
+def stack(tmp_path: Path) -> Iterator[ExitStack]:
+    """Ends before the directory goes by which dnsmasq is found."""
     if not namespaces.can_be_made():
         pytest.skip("this needs root, and a kernel with namespaces and taps")
     try:

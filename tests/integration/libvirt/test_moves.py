@@ -198,8 +198,9 @@ def test_a_dead_host_s_server_goes_on_with_its_disk_where_that_is_seen(
         assert one.leftovers() == other.leftovers() == []
 
 
+@pytest.mark.parametrize("has_domain", [True, False], ids=["as it was", "without its domains"])
 def test_an_evacuated_server_that_is_deleted_leaves_nothing_for_its_dead_host(
-    pair: LibvirtLab, tmp_path: Path
+    pair: LibvirtLab, tmp_path: Path, has_domain: bool
 ) -> None:
     with two(pair, tmp_path, shared=True) as both:
         one, other = both.one, both.two
@@ -213,7 +214,11 @@ def test_an_evacuated_server_that_is_deleted_leaves_nothing_for_its_dead_host(
         other.driver.destroy(spec.uuid, there.node_uuid)
         assert not directory(one, spec).exists()
         assert one.taps.plugged()
-        one.driver.destroy(spec.uuid, spec.node_uuid)  # it was not so dead after all
+        if has_domain:
+            one.driver.destroy(spec.uuid, spec.node_uuid)  # it was not so dead after all, and is told
+        else:
+            one.host.run("virsh", "undefine", spec.uuid)
+            one.tidy_up()
         assert one.leftovers() == other.leftovers() == []
 
 

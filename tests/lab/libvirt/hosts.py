@@ -77,7 +77,7 @@ class LibvirtHost:
     name: str
     address: str
     directory: Path
-    first_pid: int
+    first_pid: int = 0
     """Of what waits for its first process."""
     first: subprocess.Popen[bytes] | None = None
     """None if it is another process's."""
@@ -200,6 +200,18 @@ class LibvirtLab:
     hosts: dict[str, LibvirtHost]
     gateway: str
     """This machine, as hosts reach it."""
+    fabric: str = ""
+    """The namespace of the cable between them, if there is one."""
+
+    def power_on(self, name: str) -> None:
+        """A host that has died: it has its files, and nothing that was in its memory."""
+        host = self.hosts[name]
+        _switch_on(self.directory, host)
+        if self.fabric:
+            _plug_in(self.fabric, list(self.hosts).index(name) + 1, host)
+        _configure(host)
+        host.logs = None
+        host.start_libvirtd()
 
     @property
     def shared(self) -> Path:
@@ -260,9 +272,17 @@ def _boot(directory: Path, name: str, address: str) -> LibvirtHost:
     own = directory / "hosts" / name
     for place in (*_PLACES, "instances", "etc/qemu"):
         (own / place).mkdir(parents=True, exist_ok=True)
-    (own / "ready").unlink(missing_ok=True)
     for place in _PLACES.values():
         Path(place).mkdir(parents=True, exist_ok=True)
+    host = LibvirtHost(name, address, own)
+    _switch_on(directory, host)
+    return host
+
+
+def _switch_on(directory: Path, host: LibvirtHost) -> None:
+    name, own = host.name, host.directory
+    for old in (own / "ready", *(own / "run").glob("*")):  # of what a boot finds empty
+        shutil.rmtree(old) if old.is_dir() else old.unlink(missing_ok=True)
     mounts = "\n".join(f'mount --bind "$2/{ours}" {theirs}' for ours, theirs in _PLACES.items())
     script = _FIRST.format(mounts=mounts)
     first = subprocess.Popen(
@@ -278,7 +298,7 @@ def _boot(directory: Path, name: str, address: str) -> LibvirtHost:
     wait_until(lambda: (own / "ready").exists() or first.poll() is not None, f"host {name}")
     if first.poll() is not None:
         raise AssertionError((own / "first.log").read_text())
-    return LibvirtHost(name, address, own, first.pid, first)
+    host.first, host.first_pid = first, first.pid
 
 
 def _configure(host: LibvirtHost) -> None:
@@ -320,15 +340,32 @@ def _cabled(mark: str, net: str, lab: LibvirtLab) -> Iterator[None]:
         _ip("addr", "add", f"{net}.1/24", "dev", f"mv{mark}")
         _ip("link", "set", f"mv{mark}", "up")
         for number, host in enumerate(lab.hosts.values(), 1):
-            far = ("peer", "name", "mgmt0", "netns", str(host.pid))
-            _ip("link", "add", f"m{number}", "netns", fabric, "type", "veth", *far)
-            _ip("-n", fabric, "link", "set", f"m{number}", "master", "br0", "up")
-            host.run("ip", "addr", "add", f"{host.address}/24", "dev", "mgmt0")
-            host.run("ip", "link", "set", "mgmt0", "up")
+            _plug_in(fabric, number, host)
+        lab.fabric = fabric
         yield
     finally:
         subprocess.run(["ip", "link", "del", f"mv{mark}"], check=False, capture_output=True)
         _ip("netns", "del", fabric)
+
+
+def _plug_in(fabric: str, number: int, host: LibvirtHost) -> None:
+    _ip(
+        "link",
+        "add",
+        f"m{number}",
+        "netns",
+        fabric,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        "mgmt0",
+        "netns",
+        str(host.pid),
+    )
+    _ip("-n", fabric, "link", "set", f"m{number}", "master", "br0", "up")
+    host.run("ip", "addr", "add", f"{host.address}/24", "dev", "mgmt0")
+    host.run("ip", "link", "set", "mgmt0", "up")
 
 
 def _remove(host: LibvirtHost) -> None:

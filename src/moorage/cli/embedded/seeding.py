@@ -10,6 +10,7 @@ from pathlib import Path
 
 from sqlalchemy.engine import Connection
 
+import moorage
 from moorage.compute.errors import ConflictError
 from moorage.compute.flavors import flavors
 from moorage.db.database import Database
@@ -22,7 +23,8 @@ LOG = logging.getLogger(__name__)
 
 GUEST = "moorage-guest"
 """The name of the small guest that `make guest-image` makes."""
-GUEST_DIRECTORY = Path(__file__).resolve().parents[3] / ".cache" / "guest"
+GUEST_DIRECTORY = Path(moorage.__file__).resolve().parents[2] / ".cache" / "guest"
+"""Where it puts it: beside `src`, in a checkout."""
 _GUEST_MARK = {"moorage_guest": "true"}
 _GUEST_PROPERTIES = {
     **_GUEST_MARK,

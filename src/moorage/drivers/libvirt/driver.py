@@ -224,6 +224,7 @@ class LibvirtDriver:
         try:
             self._consoles.trim_logs()
             evacuation.settle(self.backend)
+            evacuation.forget_left(self.backend)
             self.backend.domains.remove_unstuck(lambda uuid: self.backend.directory(uuid).read() is not None)
             removed = self.backend.images.remove_unused(self.backend.settings.unused_image_seconds)
             if removed:

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from moorage.drivers.contract import DriverError, ServerSpec
+from moorage.drivers.libvirt.moves import keeping
 from moorage.drivers.libvirt.storage import server_directory
 from moorage.drivers.libvirt.storage.server_directory import ServerDirectory, ServerRecord
 from moorage.drivers.libvirt.vifs.contract import Vif
@@ -116,3 +117,21 @@ def test_a_host_that_was_forgotten_still_knows_what_it_had_plugged(tmp_path: Pat
     dead.remove()
     assert dead.plugged() == []
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("is_resized", [True, False], ids=["resized", "killed before it was"])
+def test_nothing_is_left_of_a_resize_that_is_over(tmp_path: Path, is_resized: bool) -> None:
+    one = made(tmp_path, "a")
+    keeping.keep(one, lambda: None)
+    if is_resized:
+        one.write(msgspec.structs.replace(one.require(), earlier=one.require()))
+    assert keeping.forget(one).earlier is None
+    assert not one.before.exists()
+
+
+def test_copies_of_a_move_are_not_those_of_a_resize(tmp_path: Path) -> None:
+    source, destination = made(tmp_path, "a"), made(tmp_path, "b", origin="a")
+    keeping.keep(destination, lambda: None)
+    for one in (source, destination):
+        keeping.forget(one)
+        assert one.before.exists()

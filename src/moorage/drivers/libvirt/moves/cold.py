@@ -24,7 +24,7 @@ from moorage.drivers.libvirt.actions.spawning import Spawning
 from moorage.drivers.libvirt.actions.starting import Starting
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import guest_options
-from moorage.drivers.libvirt.moves import copying, in_place, keeping, parcel, peer
+from moorage.drivers.libvirt.moves import copying, keeping, parcel, peer
 from moorage.drivers.libvirt.moves.parcel import CopiedFile, HandedOver
 from moorage.drivers.libvirt.storage import disks, qemu_img
 from moorage.drivers.libvirt.storage.qemu_img import Check
@@ -53,7 +53,7 @@ class ColdMoves:
                 raise DriverError("a server that is being rescued can't move")
             self._power.shut_down(server_uuid, call, self._power.patience(server_uuid))
             with backend.step(server_uuid, call):
-                record = in_place.forget(directory)  # of a resize before, which was final
+                record = keeping.forget(directory)  # of a resize before, which was final
                 token = record.token or f"token.{secrets.token_hex(16)}"
                 record = directory.write(msgspec.structs.replace(record, token=token, origin=""))
                 (directory.path / token).touch()

@@ -10,6 +10,7 @@ import logging
 import time
 
 from moorage.drivers.libvirt.backend import Backend
+from moorage.drivers.libvirt.storage import server_directory
 
 LOG = logging.getLogger(__name__)
 
@@ -29,3 +30,18 @@ def settle(backend: Backend, seconds: float = _SETTLED) -> None:
             if record.done is not None and age > seconds and directory.others():
                 LOG.info("server %s stays here: its old host has no part in it any more", server_uuid)
                 directory.forget_others()
+
+
+def forget_left(backend: Backend) -> None:
+    """After this host was away: servers whose domains are here are the control plane's to remove, it sees
+    them; of the others it does not know that anything was left.
+    """
+    for server_uuid in server_directory.left(backend.settings.instances_path, backend.node_uuid):
+        with backend.locks.hold(server_uuid):
+            if backend.domains.power_if_there(server_uuid) is not None:
+                continue
+            directory = backend.directory(server_uuid)
+            if directory.read() is None:  # else it has come back, with the same ports
+                for vif in directory.plugged():
+                    backend.vifs.unplug(server_uuid, vif)
+            directory.forget_left()

@@ -68,7 +68,7 @@ class ResizesInPlace:
 
     def keep(self, server_uuid: str) -> None:
         with self._backend.at_work(server_uuid, "keep_resize") as call, self._backend.step(server_uuid, call):
-            forget(self._backend.directory(server_uuid))
+            keeping.forget(self._backend.directory(server_uuid))
 
     def undo(self, server_uuid: str) -> None:
         backend = self._backend
@@ -77,6 +77,7 @@ class ResizesInPlace:
             record = directory.require()
             earlier = record.earlier
             if earlier is None:
+                keeping.forget(directory)
                 return
             whereabouts.require_here(directory)  # late: its disks may be those of a guest of another host
             backend.domains.force_off(server_uuid)
@@ -88,12 +89,3 @@ class ResizesInPlace:
                 directory.write(msgspec.structs.replace(earlier, vifs=record.vifs, topology=topology))
             shutil.rmtree(directory.before, ignore_errors=True)
             self._starting.define(server_uuid)
-
-
-def forget(directory: ServerDirectory) -> ServerRecord:
-    """It stays what it is."""
-    record = directory.require()
-    if record.earlier is not None:
-        record = directory.write(msgspec.structs.replace(record, earlier=None))
-        shutil.rmtree(directory.before, ignore_errors=True)
-    return record

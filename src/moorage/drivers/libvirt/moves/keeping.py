@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
+import msgspec
+
 from moorage.drivers.contract import DriverError
 from moorage.drivers.libvirt.storage.qemu_img import Check
-from moorage.drivers.libvirt.storage.server_directory import ServerDirectory
+from moorage.drivers.libvirt.storage.server_directory import ServerDirectory, ServerRecord
 
 
 def writable(directory: ServerDirectory) -> list[Path]:
@@ -37,3 +40,16 @@ def put_back(directory: ServerDirectory) -> None:
     """All that is still kept: an earlier try may have put some back."""
     for path in directory.before.glob("*"):
         os.replace(path, directory.path / path.name)
+
+
+def forget(directory: ServerDirectory) -> ServerRecord:
+    """The server stays what it is. Copies of a resize that was killed go, too; not those of a move, which are
+    for another host, or from one.
+    """
+    record = directory.require()
+    is_ours = record.earlier is not None or not (record.origin or directory.others())
+    if record.earlier is not None:
+        record = directory.write(msgspec.structs.replace(record, earlier=None))
+    if is_ours:
+        shutil.rmtree(directory.before, ignore_errors=True)
+    return record

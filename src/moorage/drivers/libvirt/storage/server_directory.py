@@ -72,6 +72,11 @@ def remove_interrupted(instances: Path, node_uuid: str) -> None:
             path.unlink(missing_ok=True)
 
 
+def left(instances: Path, node_uuid: str) -> list[str]:
+    """Servers of this node that others have gone on with, or deleted, while its host was away."""
+    return [path.stem for path in (instances / _ASIDE / node_uuid).glob("*.json")]
+
+
 class ServerDirectory:
     def __init__(self, instances: Path, server_uuid: str, node_uuid: str) -> None:
         self.server_uuid = server_uuid
@@ -200,7 +205,8 @@ class ServerDirectory:
         except FileNotFoundError:
             return []
 
-    def _forget_left(self) -> None:
+    def forget_left(self) -> None:
+        """What this host had plugged is not there any more."""
         aside = self._aside(self.node_uuid)
         aside.unlink(missing_ok=True)
         for empty in (aside.parent, aside.parent.parent):
@@ -216,7 +222,7 @@ class ServerDirectory:
         Each host takes its record away before it looks for others again: so one of two sees that it is the
         last, and removes what they shared.
         """
-        self._forget_left()
+        self.forget_left()
         if not self.path.exists():
             return
         if self.others():
