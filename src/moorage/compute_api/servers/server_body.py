@@ -96,7 +96,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplat
         image_ref="" if image is None else image.id,
         key_name=server.get("key_name"),
         user_data=server.get("user_data"),
-        config_drive=as_boolean(server.get("config_drive", False)),
+        config_drive=as_boolean(server.get("config_drive", False)) or _wants_config_drive(image),
         zone=place.zone,
         access_ip_v4=plain_address(server.get("accessIPv4", "")),
         access_ip_v6=plain_address(server.get("accessIPv6", "")),
@@ -105,6 +105,11 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplat
         group=group,
     )
     return wanted, bounds
+
+
+def _wants_config_drive(image: Image | None) -> bool:
+    """An image may not do without."""
+    return image is not None and image.properties.get("img_config_drive") == "mandatory"
 
 
 def plain_address(text: str) -> str:

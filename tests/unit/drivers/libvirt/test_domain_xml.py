@@ -158,6 +158,42 @@ def test_the_processor_is_what_the_settings_say_with_the_topology_that_the_flavo
         domain(spec({"hw:cpu_sockets": "3"}))
 
 
+@pytest.mark.parametrize(
+    ("specs", "shape"),
+    [
+        ({}, "411"),
+        ({"hw:cpu_max_sockets": "2"}, "221"),
+        ({"hw:cpu_max_sockets": "1", "hw:cpu_max_cores": "2"}, "122"),
+        ({"hw:cpu_threads": "2"}, "212"),
+        ({"hw:cpu_threads": "2", "hw:cpu_max_sockets": "1"}, "122"),
+    ],
+)
+def test_processors_are_in_few_threads_and_many_sockets_within_what_is_allowed(
+    specs: dict[str, str], shape: str
+) -> None:
+    topology = domain(spec(specs)).find("cpu/topology")
+    assert topology is not None
+    assert "".join(topology.get(name, "") for name in ("sockets", "cores", "threads")) == shape
+
+
+def test_more_processors_than_are_allowed_are_refused() -> None:
+    limits = {"hw:cpu_max_sockets": "1", "hw:cpu_max_cores": "1", "hw:cpu_max_threads": "2"}
+    with pytest.raises(DriverError, match="at most 2 threads: the flavor has 4 processors"):
+        domain(spec(limits))
+
+
+def test_what_a_flavor_says_of_memory_randomness_and_counters_is_done() -> None:
+    specs = {"hw:locked_memory": "true", "hw_rng:rate_bytes": "64", "hw_rng:rate_period": "100"}
+    found = domain(spec({**specs, "hw:pmu": "false", "hide_hypervisor_id": "true"}))
+    assert found.find("memoryBacking/locked") is not None
+    assert found.find("devices/rng/rate[@bytes='64'][@period='100']") is not None
+    assert found.find("features/pmu[@state='off']") is not None
+    assert found.find("features/kvm/hidden[@state='on']") is not None
+    plain = domain(spec())
+    for path in ("memoryBacking", "devices/rng/rate", "features/pmu"):
+        assert plain.find(path) is None
+
+
 def test_a_kernel_beside_the_image_is_booted_directly() -> None:
     properties = {"kernel_id": "k", "ramdisk_id": "r", "os_command_line": "console=ttyS0"}
     found = domain(spec(properties=properties))
@@ -193,6 +229,8 @@ def test_limits_and_devices_that_flavors_and_images_ask_for() -> None:
         ({"hw:serial_port_count": "1"}, {"hw_serial_port_count": "2"}),
         ({"quota:cpu_shares": "many"}, {}),
         ({}, {"hw_watchdog_action": "bark"}),
+        ({"hw:cpu_realtime_mask": "^0"}, {}),
+        ({}, {"hw_firmware_stateless": "true"}),
     ],
 )
 def test_what_a_guest_would_not_get_is_refused(specs: dict[str, str], properties: dict[str, str]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from moorage.drivers.contract import DriverError, ServerSpec
-from moorage.drivers.libvirt.domain import guest_options
+from moorage.drivers.contract import ServerSpec
+from moorage.drivers.libvirt.domain import cpu_shape, guest_options
 from moorage.drivers.libvirt.domain.description import (
     CpuModel,
     CpuTuning,
@@ -78,10 +78,14 @@ def describe(
         memory_statistics_period=settings.memory_statistics_period,
         guest_agent=options.guest_agent,
         random_device=settings.rng_device if options.random_generator else "",
+        random_bytes=options.random_bytes,
+        random_period=options.random_period,
         watchdog=options.watchdog,
         tablet=options.tablet,
         hpet=options.hpet,
         hide_hypervisor=options.hide_hypervisor,
+        pmu=options.pmu,
+        locked_memory=options.locked_memory,
         localtime=options.localtime,
         topology=record.topology,
     )
@@ -164,18 +168,9 @@ def _cpu(
     """What flavor or image say of sockets, cores and threads wins over how its processors really are."""
     model = settings.cpu_models[0] if settings.cpu_models else ""
     cpu = CpuModel(settings.cpu_mode, model, list(settings.cpu_features))
-    if not (options.sockets or options.cores or options.threads):
-        if pinned is not None:
-            return CpuModel(cpu.mode, cpu.model, cpu.features, pinned.sockets, pinned.cores, pinned.threads)
-        return CpuModel(cpu.mode, cpu.model, cpu.features, sockets=vcpus)
-    threads = options.threads or 1
-    cores = options.cores or max(1, vcpus // (threads * options.sockets) if options.sockets else 1)
-    sockets = options.sockets or vcpus // (cores * threads)
-    if sockets * cores * threads != vcpus:
-        raise DriverError(
-            f"{sockets} sockets of {cores} cores of {threads} threads: the flavor has {vcpus} processors"
-        )
-    return CpuModel(cpu.mode, cpu.model, cpu.features, sockets, cores, threads)
+    if pinned is not None and not cpu_shape.is_asked_for(options):
+        return CpuModel(cpu.mode, cpu.model, cpu.features, pinned.sockets, pinned.cores, pinned.threads)
+    return CpuModel(cpu.mode, cpu.model, cpu.features, *cpu_shape.of(options, vcpus))
 
 
 def _graphics(record: ServerRecord, settings: LibvirtSettings, options: GuestOptions) -> Graphics | None:

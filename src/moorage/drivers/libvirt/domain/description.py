@@ -111,11 +111,16 @@ class GuestDescription(msgspec.Struct, frozen=True):
     guest_agent: bool = False
     random_device: str = "/dev/urandom"
     """Empty: the guest has no random number generator."""
+    random_bytes: int = 0
+    random_period: int = 0
     watchdog: str = ""
     """What happens when the guest stops to answer; empty: nobody watches."""
     tablet: bool = True
     hpet: bool = False
     hide_hypervisor: bool = False
+    pmu: bool | None = None
+    locked_memory: bool = False
+    """None of it is ever written to the host's swap."""
     localtime: bool = False
     topology: GuestTopology = GuestTopology()
     """Where on the host it is."""

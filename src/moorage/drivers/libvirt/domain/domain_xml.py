@@ -25,6 +25,8 @@ def render(guest: GuestDescription) -> str:
     _add(domain, "title", guest.title)
     SubElement(domain, "metadata").append(mark.element(guest.mark))
     _add(domain, "memory", str(guest.memory_mb), unit="MiB")
+    if guest.locked_memory:
+        SubElement(SubElement(domain, "memoryBacking"), "locked")
     _add(domain, "vcpu", str(guest.vcpus))
     _tuning(domain, guest)
     _sysinfo(domain, guest)
@@ -141,6 +143,8 @@ def _features(domain: Element, guest: GuestDescription) -> None:
     SubElement(made, "apic")
     if guest.hide_hypervisor:
         SubElement(SubElement(made, "kvm"), "hidden", {"state": "on"})
+    if guest.pmu is not None:
+        SubElement(made, "pmu", {"state": "on" if guest.pmu else "off"})
     SubElement(made, "vmcoreinfo", {"state": "on"})
 
 
@@ -191,8 +195,16 @@ def _devices(devices: Element, guest: GuestDescription) -> None:
     if guest.memory_statistics_period:
         _add(balloon, "stats", period=str(guest.memory_statistics_period))
     if guest.random_device:
-        _add(SubElement(devices, "rng", {"model": "virtio"}), "backend", guest.random_device, model="random")
+        _random(devices, guest)
     devices.extend(ElementTree.fromstring(text) for text in guest.extra_devices)
+
+
+def _random(devices: Element, guest: GuestDescription) -> None:
+    made = SubElement(devices, "rng", {"model": "virtio"})
+    if guest.random_bytes:
+        period = {"period": str(guest.random_period)} if guest.random_period else {}
+        SubElement(made, "rate", {"bytes": str(guest.random_bytes), **period})
+    _add(made, "backend", guest.random_device, model="random")
 
 
 def _serial(devices: Element, console: SerialConsole) -> None:

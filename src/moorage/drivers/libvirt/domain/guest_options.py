@@ -32,8 +32,9 @@ REFUSED = {
     "hw_viommu_model": "a virtual IOMMU",
     "hw:viommu_model": "a virtual IOMMU",
     "hw:pmem": "persistent memory",
-    "hw:realtime_mask": "real-time processors",
     "hw:cpu_realtime": "real-time processors",
+    "hw:cpu_realtime_mask": "real-time processors",
+    "hw_cpu_realtime_mask": "real-time processors",
     "hw_emulation_architecture": "the emulation of another architecture",
     "accel:device_profile": "accelerators",
     "hw_ephemeral_encryption": "encrypted disks",
@@ -45,6 +46,9 @@ REFUSED = {
         for direction in ("inbound", "outbound")
         for amount in ("average", "peak", "burst")
     },
+    "hw_firmware_stateless": "stateless firmware",
+    "hw:redirected_usb_ports": "USB ports that are redirected",
+    "hw_redirected_usb_ports": "USB ports that are redirected",
     "hw_usb_model": "a choice of USB controllers",
     "hw:usb_model": "a choice of USB controllers",
 }
@@ -71,15 +75,24 @@ class GuestOptions(msgspec.Struct, frozen=True):
     sockets: int = 0
     cores: int = 0
     threads: int = 0
+    max_sockets: int = 0
+    max_cores: int = 0
+    max_threads: int = 0
     guest_agent: bool = False
     quiesce: bool = False
     random_generator: bool = True
+    random_bytes: int = 0
+    """Of randomness that the guest may have in `random_period` milliseconds; 0: as much as it wants."""
+    random_period: int = 0
     watchdog: str = ""
     tablet: bool = True
     boot_menu: bool = False
     serial_ports: int = 1
     hpet: bool = False
     hide_hypervisor: bool = False
+    pmu: bool | None = None
+    """Whether it can count what its processors do; None: as QEMU thinks."""
+    locked_memory: bool = False
     localtime: bool = False
     kernel_id: str = ""
     ramdisk_id: str = ""
@@ -127,15 +140,22 @@ class _Reading:
             sockets=self._topology("sockets"),
             cores=self._topology("cores"),
             threads=self._topology("threads"),
+            max_sockets=self._topology("max_sockets"),
+            max_cores=self._topology("max_cores"),
+            max_threads=self._topology("max_threads"),
             guest_agent=self._image_flag("hw_qemu_guest_agent"),
             quiesce=self._image_flag("os_require_quiesce"),
             random_generator=_flag(self._specs.get("hw_rng:allowed", "true")),
+            random_bytes=self._number("hw_rng:rate_bytes"),
+            random_period=self._number("hw_rng:rate_period"),
             watchdog=self._watchdog(),
             tablet=self._image("hw_pointer_model") in ("", "usbtablet"),
             boot_menu=self._both_flags("boot_menu"),
             serial_ports=self._serial_ports(),
             hpet=self._image_flag("hw_time_hpet"),
             hide_hypervisor=self._hides_hypervisor(),
+            pmu=self._both_flags("pmu") if self._says("pmu") else None,
+            locked_memory=self._both_flags("locked_memory"),
             localtime=self._image("os_type") == "windows",
             kernel_id=self._image("kernel_id"),
             ramdisk_id=self._image("ramdisk_id"),
@@ -174,6 +194,9 @@ class _Reading:
         """Of the flavor, else of the image."""
         return _flag(self._specs.get(f"hw:{name}", self._properties.get(f"hw_{name}", "")))
 
+    def _says(self, name: str) -> bool:
+        return f"hw:{name}" in self._specs or f"hw_{name}" in self._properties
+
     def _topology(self, name: str) -> int:
         return self._number(f"hw:cpu_{name}") or _number(f"hw_cpu_{name}", self._image(f"hw_cpu_{name}"))
 
@@ -206,9 +229,9 @@ class _Reading:
         return min(asked or allowed or 1, 4)
 
     def _hides_hypervisor(self) -> bool:
-        return _flag(
-            self._specs.get("hw:hide_hypervisor_id", self._properties.get("img_hide_hypervisor_id", ""))
-        )
+        """By its older name, too."""
+        said = (self._specs.get("hw:hide_hypervisor_id"), self._specs.get("hide_hypervisor_id"))
+        return any(_flag(value or "") for value in (*said, self._image("img_hide_hypervisor_id")))
 
 
 def _flag(value: str) -> bool:
