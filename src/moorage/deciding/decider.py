@@ -30,8 +30,8 @@ from moorage.scheduler.prefilters import contract as prefilters
 from moorage.scheduler.prefilters.availability_zone import AvailabilityZone
 from moorage.scheduler.prefilters.enabled_hosts import EnabledHosts
 from moorage.scheduler.prefilters.image_traits import ImageTraits
-from moorage.scheduler.prefilters.target_nodes import TargetNodes
-from moorage.scheduler.request import Request, from_flavor
+from moorage.scheduler.prefilters.only_targets import OnlyTargets
+from moorage.scheduler.request import Request, TargetNodes, from_flavor
 from moorage.scheduler.select import Choice, Decision, Selector
 from moorage.scheduler.server_group import ServerGroupState
 from moorage.scheduler.settings import SchedulerSettings
@@ -114,8 +114,17 @@ class HostSearch:
         return tuple(dict.fromkeys(pair for query in self.queries for pair in query))
 
     @property
-    def targeted(self) -> bool:
+    def one_by_one(self) -> bool:
+        """Whether it has to be one of a few nodes: all that Placement knows of these, it says at once."""
         return self.request is not None and bool(self.request.only_nodes())
+
+    @property
+    def targets(self) -> frozenset[str]:
+        """Nodes that are as good as any to tell why the one or the host that it has to have won't do."""
+        assert self.request is not None
+        target = self.request.targets
+        host = {target.together} if target is not None and target.together is not None else ()
+        return self.request.only_nodes() or frozenset(host)
 
     @property
     def trace(self) -> Trace:
@@ -176,14 +185,13 @@ class Decider:
         trace.why = this.emptiness[query]
         if trace.why is not None:
             trace.narrowings = [self._counted(narrowing, this) for narrowing in trace.narrowings]
-        if search.targeted:
+        if search.targets:
             trace.why = self._known_of_targets(search, trace.why)
         search.refusal = NoHost(sentence(trace))
 
     def _known_of_targets(self, search: HostSearch, why: Emptiness | None) -> Emptiness:
         """What we know ourselves of the nodes asked for, if that says it all or Placement can't tell."""
-        assert search.request is not None
-        states = self._hosts.states(search.request.only_nodes() or ()).values()
+        states = self._hosts.states(search.targets).values()
         if why is not None and any(state.up and not state.disabled for state in states):
             return why
         misses = [NearMiss(state.node, [_shortcoming(state)]) for state in states]
@@ -248,7 +256,7 @@ class Decider:
                 *self._settings.image_hardware(properties),
                 AvailabilityZone(facts.zones, self._default_zone),
                 *self._settings.isolation(facts, properties),
-                TargetNodes(node or host, around.targets.get(target, ())),
+                OnlyTargets(node or host, around.targets.get(target, TargetNodes())),
             ),
         )
 
@@ -292,7 +300,7 @@ class Decider:
         assert search.request is not None
         search.decision = self._selector.select(search.request, found, this.board, search.query)
         search.decision.trace.attempts = search.attempts
-        if not search.targeted and (search.decision.cut_off or _looks_further(search, search.decision)):
+        if not search.one_by_one and (search.decision.cut_off or _looks_further(search, search.decision)):
             return False
         search.choices = list(search.decision.choices)
         if search.choices:

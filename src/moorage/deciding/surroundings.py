@@ -11,9 +11,16 @@ from sqlalchemy.engine import Connection
 
 from moorage.db.among import among
 from moorage.db.database import Database
-from moorage.db.tables.compute import IS_PLACE, nodes, server_group_members, server_groups, servers
+from moorage.db.tables.compute import (
+    IS_PLACE,
+    UNMIRRORED,
+    nodes,
+    server_group_members,
+    server_groups,
+    servers,
+)
 from moorage.scheduler import hints
-from moorage.scheduler.request import MOST_TREES
+from moorage.scheduler.request import MOST_TREES, TargetNodes
 from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 
 Target = tuple[str | None, str | None]
@@ -25,8 +32,8 @@ class Surroundings:
     groups: Mapping[str, ServerGroupState] = field(default_factory=dict)
     node_of: Mapping[str, str] = field(default_factory=dict)
     """The nodes of other servers that requests name."""
-    targets: Mapping[Target, tuple[str, ...]] = field(default_factory=dict)
-    """The nodes that requests ask for, those with the fewest servers first."""
+    targets: Mapping[Target, TargetNodes] = field(default_factory=dict)
+    """The nodes that requests ask for."""
 
 
 def look_up(database: Database, asked: Iterable[Mapping[str, Any]]) -> Surroundings:
@@ -60,8 +67,12 @@ def target_of(asked: Mapping[str, Any]) -> Target:
     return asked.get("host") or None, asked.get("node") or None
 
 
-def _nodes_of(connection: Connection, target: Target) -> tuple[str, ...]:
-    """As many as will be asked for: a host may have more nodes than one can ask for."""
+def _nodes_of(connection: Connection, target: Target) -> TargetNodes:
+    """Those with the fewest servers first, and no more than will be asked for.
+
+    Of a host that may have thousands, those are asked for together that Placement knows to be this host's;
+    only what it has not been told yet is left to be named.
+    """
     host, node = target
     alive = sa.and_(servers.c.node_uuid == nodes.c.uuid, servers.c.deleted_at.is_(None))
     here = sa.select(sa.func.count()).where(alive).scalar_subquery()
@@ -69,8 +80,12 @@ def _nodes_of(connection: Connection, target: Target) -> tuple[str, ...]:
     if host is not None:
         query = query.where(nodes.c.host == host)
     if node is not None:
-        query = query.where(nodes.c.name == node)
-    return tuple(connection.execute(query).scalars())
+        return TargetNodes(tuple(connection.execute(query.where(nodes.c.name == node)).scalars()))
+    mirrored = sa.select(nodes.c.uuid).where(nodes.c.host == host, nodes.c.mirrored_host == host).limit(1)
+    return TargetNodes(
+        each=tuple(connection.execute(query.where(UNMIRRORED)).scalars()),
+        together=connection.execute(mirrored).scalar_one_or_none(),
+    )
 
 
 def _server_groups(connection: Connection, uuids: set[str]) -> dict[str, ServerGroupState]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from moorage.scheduler import narrowing
+from moorage.scheduler import narrowing, own_aggregate
 from moorage.scheduler.criteria import Criteria, ImageNeeds
 from moorage.scheduler.errors import SchedulingError
 from moorage.scheduler.groups import Pair, RequestGroup
@@ -20,6 +20,19 @@ from moorage.topology.pci import PciAlias
 
 MOST_TREES = 32
 """So many certain nodes are asked for, each by a question of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class TargetNodes:
+    """The nodes of a host that was asked for, or the one node that was."""
+
+    each: tuple[str, ...] = ()
+    """Those to be asked for one by one; the likeliest to do come first."""
+    together: str | None = None
+    """One of those that are asked for all at once, by the host's own aggregate; None if none are."""
+
+    def __bool__(self) -> bool:
+        return bool(self.each) or self.together is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,14 +49,14 @@ class Request(Criteria):
     root_required: frozenset[str] = frozenset()
     root_forbidden: frozenset[str] = frozenset()
     zone: str | None = None
-    targets: tuple[str, ...] | None = None
-    """The nodes of the host asked for, or the one node that was; the likeliest to do come first."""
+    targets: TargetNodes | None = None
 
     def only_nodes(self) -> frozenset[str] | None:
-        """The nodes that an administrator, affinity or a hint leave; None if they leave any."""
+        """The few nodes that an administrator, affinity or a hint leave; None if they leave very many."""
         group = self.server_group
         together = group is not None and group.policy is ServerGroupPolicy.AFFINITY and group.placed
-        found = None if self.targets is None else frozenset(self.targets)
+        several = self.targets is None or self.targets.together is not None
+        found = None if several or self.targets is None else frozenset(self.targets.each)
         for nodes in (group.nodes() if group is not None and together else None, self.same_nodes):
             if nodes is not None:
                 found = nodes if found is None else found & nodes
@@ -60,14 +73,29 @@ class Request(Criteria):
         """For `GET /allocation_candidates`: small, ordered sets, never the whole cloud.
 
         A server that has to be on one certain node asks for that tree, since a small set of the whole cloud
-        need not have it. Placement takes no list of them, so several are as many questions.
+        need not have it. Placement takes no list of them, so several are as many questions; but all the
+        nodes of a host that may have thousands are one question, for its own aggregate.
         """
         only = self.only_nodes()
-        if not only:
-            return [self._pairs(limit + len(self.excluded_nodes()))]
-        ordered = [uuid for uuid in self.targets or sorted(only) if uuid in only]
-        untried = [uuid for uuid in ordered if uuid not in self.tried_nodes] or ordered
-        return [self._within(uuid)._pairs(limit) for uuid in untried[:MOST_TREES]]
+        likeliest = () if self.targets is None else self.targets.each
+        if only:
+            ordered = [uuid for uuid in likeliest if uuid in only]
+            ordered += sorted(only.difference(likeliest))
+            return self._one_by_one(
+                [uuid for uuid in ordered if uuid not in self.tried_nodes] or ordered, limit
+            )
+        widened = limit + len(self.excluded_nodes())
+        if self.targets is None or self.targets.together is None or self.host is None:
+            return [self._pairs(widened)]
+        own = frozenset({own_aggregate.of_host(self.host)})
+        together = self.narrowed(lambda group: group.in_one_of(own))._pairs(widened)
+        return [
+            together,
+            *self._one_by_one([uuid for uuid in likeliest if uuid not in self.tried_nodes], limit),
+        ]
+
+    def _one_by_one(self, uuids: Sequence[str], limit: int) -> list[list[Pair]]:
+        return [self._within(uuid)._pairs(limit) for uuid in uuids[:MOST_TREES]]
 
     def _within(self, root_uuid: str) -> Request:
         return self.narrowed(lambda group: group.within(root_uuid))

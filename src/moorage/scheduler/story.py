@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from moorage.scheduler import own_aggregate
 from moorage.scheduler.filters.contract import ReasonKind
 from moorage.scheduler.narrowing import NarrowedBy, Narrowing
 from moorage.scheduler.trace import Attempt, Emptiness, Exclusion, NearMiss, Place, Ranked, Trace
@@ -54,9 +55,13 @@ def sentence(trace: Trace) -> str:
         return f"{NO_VALID_HOST}: none has all that the server asks for."
     if not trace.why.trees:
         return f"{NO_VALID_HOST}: there are no hosts."
-    if trace.why.nearest and any(name.startswith("in_tree") for name, _ in trace.query):
+    of_host = any(own_aggregate.is_asked_for(value) for _, value in trace.query)
+    certain = not trace.why.kind if of_host else any(name.startswith("in_tree") for name, _ in trace.query)
+    if trace.why.nearest and certain:
         failures = "; ".join(trace.why.nearest[0].failures)
         return f"{NO_VALID_HOST}: the host that it has to go to does not fit ({failures})."
+    if of_host and trace.why.allowed is not None:
+        return f"{NO_VALID_HOST}: {_emptiness_of_host(trace.why, trace.why.allowed)}."
     return f"{NO_VALID_HOST}: {_emptiness(trace.why, trace.narrowings)}."
 
 
@@ -91,6 +96,11 @@ def _emptiness(why: Emptiness, narrowings: Sequence[Narrowing]) -> str:
     where = "" if why.allowed is None else f" {_where(narrowings)}"
     excluded = f"{why.excluded} of {_hosts(count)}{where} {words}"
     return excluded if why.excluded == count else f"{excluded}, and the others lack something else"
+
+
+def _emptiness_of_host(why: Emptiness, nodes: int) -> str:
+    words = _agreeing(why.excluded, condition(why.kind, why.subject))
+    return f"of {_many(nodes, 'node')} of the host that it has to go to, {why.excluded} {words}"
 
 
 def _where(narrowings: Sequence[Narrowing]) -> str:

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from moorage.core import uuids
 from moorage.core.clock import utcnow
-from moorage.db.tables.compute import nodes, services
+from moorage.db.tables.compute import UNMIRRORED, nodes, services
 from moorage.db.tables.images import images
 from moorage.drivers.fake.servers import FakeServer
 from moorage.placement.client.contract import ConsumerClaim, ReportedProvider
@@ -169,6 +169,16 @@ class Harbour:
                 node = {"uuid": one.uuid, "name": one.name, "host": one.name, "facts": {}}
                 connection.execute(sa.insert(nodes).values(**node, hypervisor_type="fake"))
         self.cloud.asked.queries.clear()
+
+    def await_mirrored(self) -> None:
+        """Until Placement knows of all nodes that don't bear their host's name whose they are."""
+        untold = sa.select(sa.func.count()).where(nodes.c.name != nodes.c.host, UNMIRRORED)
+
+        def told() -> bool:
+            with self.cloud.placement.database.read() as connection:
+                return connection.execute(untold).scalar_one() == 0
+
+        wait_until(told, "the own aggregates of hosts", 30)
 
     def trees_asked_for(self) -> list[str]:
         """Since the last look; every question must have been bounded."""

@@ -15,7 +15,7 @@ import requests
 from moorage.placement.client.contract import PlacementClient
 from moorage.placement.client.http import HttpPlacement
 from moorage.placement.client.transport import SessionTransport
-from moorage.scheduler.request import MOST_TREES
+from moorage.scheduler import own_aggregate
 from tests.functional.conductor.conftest import Make, Yard
 from tests.functional.conductor.harbour import Harbour
 from tests.support.stage import Stage, reference_stage
@@ -241,17 +241,21 @@ def test_a_new_server_is_told_why_it_can_not_have_the_host_asked_for(crowded: Ma
         assert place.traces(server["id"])
 
 
-@pytest.mark.parametrize("crowded", OURS, indirect=True)
-def test_a_host_of_many_nodes_is_asked_for_a_few_of_them(crowded: Make) -> None:
-    nodes_of_host = MOST_TREES + 8
-    place = crowded(hosts=2, **{"fake.nodes": nodes_of_host, "fake.resource_class": "CUSTOM_METAL"})
+def test_a_host_of_many_nodes_is_asked_for_all_of_them_at_once(crowded: Make) -> None:
+    place = crowded(hosts=2, **{"fake.nodes": 6, "fake.resource_class": "CUSTOM_METAL"})
     place.make_flavor("metal", "CUSTOM_METAL")
-    first = place.running(flavorRef="metal", host="fake-2")
-    trees = place.trees_asked_for()
-    assert len(trees) == len(set(trees)) == MOST_TREES
-    second = place.running(flavorRef="metal", host="fake-2")
-    assert place.host_of(first) == place.host_of(second) == "fake-2"
-    assert (
-        place.cloud.server(first)["OS-EXT-SRV-ATTR:hypervisor_hostname"]
-        != (place.cloud.server(second)["OS-EXT-SRV-ATTR:hypervisor_hostname"])
-    )
+    place.await_mirrored()
+    place.cloud.asked.queries.clear()
+    booted = [place.running(flavorRef="metal", host="fake-2") for _ in range(3)]
+    asked = [dict(query) for query in place.cloud.asked.queries]
+    assert [query["member_of"] for query in asked] == [f"in:{own_aggregate.of_host('fake-2')}"] * 3
+    assert not any("in_tree" in query for query in asked)
+    assert {place.host_of(uuid) for uuid in booted} == {"fake-2"}
+    assert len({place.cloud.server(uuid)["OS-EXT-SRV-ATTR:hypervisor_hostname"] for uuid in booted}) == 3
+    place.running_many(3, flavorRef="metal", host="fake-2")
+    (server,) = place.cloud.await_status(place.cloud.boot(flavorRef="metal", host="fake-2"), "ERROR")
+    if not isinstance(place.cloud, ReferenceYard):  # which can't tell
+        assert "of 6 nodes of the host that it has to go to, 6 don't have 1" in server["fault"]["message"]
+    place.set_service("fake-2", status="disabled")
+    (server,) = place.cloud.await_status(place.cloud.boot(flavorRef="metal", host="fake-2"), "ERROR")
+    assert "the host that it has to go to does not fit (it is disabled)" in server["fault"]["message"]

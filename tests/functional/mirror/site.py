@@ -20,6 +20,7 @@ from moorage.conductor.agents.inbox import Inbox
 from moorage.placement.client.contract import PlacementClient, ProviderAggregates, ReportedProvider
 from moorage.placement.client.http import HttpPlacement
 from moorage.placement.client.transport import PatientTransport, SessionTransport
+from moorage.scheduler.own_aggregate import is_own, of_host
 from tests.support.compute import Answer, Cloud, User, cloud_on
 from tests.support.faulty_proxy import FaultyProxy, in_front_of
 
@@ -119,12 +120,20 @@ class Site:
         assert self.direct.set_aggregates([ProviderAggregates(found.uuid, found.generation, wanted)]) == {}
 
     def says(self, *nodes: str) -> Mapping[str, set[str]]:
-        """The names of the aggregates that Placement has each of these nodes in; of those that it knows."""
+        """The names of the aggregates that Placement has each of these nodes in; of those that it knows.
+
+        Own aggregates of hosts are left out: `owners` tells those.
+        """
         found = self.direct.aggregates([self._known(name) for name in nodes])
         return {
-            self._names[uuid]: {self._names[aggregate] for aggregate in provider.aggregates}
+            self._names[uuid]: {self._names[each] for each in provider.aggregates if not is_own(each)}
             for uuid, provider in found.items()
         }
+
+    def owners(self, node: str, *hosts: str) -> set[str]:
+        """Those of these hosts in whose own aggregates Placement has a node."""
+        (found,) = self.direct.aggregates([self._known(node)]).values()
+        return {host for host in hosts if of_host(host) in found.aggregates}
 
     def _known(self, name: str) -> str:
         """The UUID of a name: one that Compute has given, else one made from it."""

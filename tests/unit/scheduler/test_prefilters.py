@@ -14,9 +14,9 @@ from moorage.scheduler.prefilters.contract import narrow
 from moorage.scheduler.prefilters.enabled_hosts import EnabledHosts
 from moorage.scheduler.prefilters.image_traits import ImageTraits
 from moorage.scheduler.prefilters.isolated_aggregates import IsolatedAggregates
-from moorage.scheduler.prefilters.target_nodes import TargetNodes
+from moorage.scheduler.prefilters.only_targets import OnlyTargets
 from moorage.scheduler.prefilters.tenant_isolation import TenantIsolation
-from moorage.scheduler.request import from_flavor
+from moorage.scheduler.request import TargetNodes, from_flavor
 from moorage.scheduler.settings import SchedulerSettings
 from tests.unit.scheduler.clouds import flavor, request, uuid
 
@@ -111,16 +111,18 @@ def test_traits_of_the_image_are_required() -> None:
 
 
 def test_target_nodes_are_asked_for_as_trees() -> None:
-    narrowed = TargetNodes("host", (uuid(7), uuid(6))).narrow(request())
+    narrowed = OnlyTargets("host", TargetNodes((uuid(7), uuid(6)))).narrow(request())
     assert [dict(query)["in_tree"] for query in narrowed.queries(50)] == [uuid(7), uuid(6)]
-    assert TargetNodes(None, ()).narrow(request()) == request()
+    assert OnlyTargets(None, TargetNodes()).narrow(request()) == request()
 
 
 def test_a_target_that_nothing_can_meet_is_told_before_anybody_is_asked() -> None:
     with pytest.raises(NoHostAllowedError, match="'host' has no nodes"):
-        TargetNodes("host", ()).narrow(request())
+        OnlyTargets("host", TargetNodes()).narrow(request())
     with pytest.raises(NoHostAllowedError, match="group or its hints"):
-        TargetNodes("host", (uuid(7),)).narrow(replace(request(), same_nodes=frozenset({uuid(8)})))
+        OnlyTargets("host", TargetNodes((uuid(7),))).narrow(
+            replace(request(), same_nodes=frozenset({uuid(8)}))
+        )
 
 
 def test_conditions_add_up_and_are_of_the_node_where_nothing_is_unsuffixed() -> None:

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from moorage.scheduler import own_aggregate
 from moorage.scheduler.criteria import ImageNeeds
 from moorage.scheduler.errors import BadExtraSpecError, SchedulingError
-from moorage.scheduler.request import MOST_TREES, from_flavor
+from moorage.scheduler.request import MOST_TREES, TargetNodes, from_flavor
 from moorage.scheduler.server_group import ServerGroupPolicy, ServerGroupState
 from tests.unit.scheduler.clouds import flavor, request, uuid
 
@@ -122,8 +123,19 @@ def test_several_certain_nodes_are_as_many_questions() -> None:
 
 def test_a_host_of_very_many_nodes_is_asked_for_a_bounded_number_of_them() -> None:
     targets = tuple(uuid(number) for number in range(2000))
-    asked = replace(request(), targets=targets, tried_nodes=frozenset({uuid(0)})).queries(50)
+    asked = replace(request(), targets=TargetNodes(targets), tried_nodes=frozenset({uuid(0)})).queries(50)
     assert [dict(query)["in_tree"] for query in asked] == list(targets[1 : MOST_TREES + 1])
+
+
+def test_a_host_of_very_many_nodes_that_placement_knows_to_be_its_own_is_one_question() -> None:
+    targets = TargetNodes((uuid(3), uuid(4)), together=uuid(9))
+    asked = replace(request(), host="metal-1", targets=targets, tried_nodes=frozenset({uuid(3), uuid(8)}))
+    together, alone = map(dict, asked.queries(50))
+    assert (together["member_of"], together["limit"]) == (f"in:{own_aggregate.of_host('metal-1')}", "52")
+    assert "in_tree" not in together
+    assert (alone["in_tree"], alone["limit"]) == (uuid(4), "50")
+    beside = replace(asked, same_nodes=frozenset({uuid(9)})).queries(50)
+    assert [dict(query)["in_tree"] for query in beside] == [uuid(9)]
 
 
 def test_the_tree_is_asked_for_in_every_group_where_none_is_unsuffixed() -> None:
@@ -132,7 +144,7 @@ def test_the_tree_is_asked_for_in_every_group_where_none_is_unsuffixed() -> None
         uuid(1),
         flavor(**specs, **{"resources_A:CUSTOM_A": "1", "resources_B:CUSTOM_B": "1", "group_policy": "none"}),
     )
-    (asked,) = replace(bare, targets=(uuid(7),)).queries(50)
+    (asked,) = replace(bare, targets=TargetNodes((uuid(7),))).queries(50)
     assert ("in_tree_A", uuid(7)) in asked
     assert ("in_tree_B", uuid(7)) in asked
 

@@ -108,7 +108,9 @@ class Mirror:
         with self._database.snapshot() as connection:
             wanted = membership.wanted(connection, waiting.keys())
         settled, busy = Settled(), None
-        if wanted.aggregates or wanted.deleted:  # otherwise there is nothing that they could be in
+        if (
+            wanted.aggregates or wanted.deleted or wanted.own
+        ):  # otherwise there is nothing that they could be in
             try:
                 self._settle_entries(waiting.keys(), wanted, settled)
             except BusyProviderError as error:
@@ -156,7 +158,9 @@ class Mirror:
         """Those for which it has to be done again."""
         found = self._placement.aggregates(uuids)
         outcome.missing |= uuids - found.keys()
-        changes = _changes(found, self._wanted(uuids))
+        wanted = self._wanted(uuids)
+        changes = _changes(found, wanted)
+        self._note_own(found.keys() - changes.keys(), wanted)
         if not changes:
             return set()
         done: list[str] = []
@@ -167,7 +171,14 @@ class Mirror:
             _count(outcome, found, written)
         conflicting = {uuid for uuid, error in refused.items() if error.status == _CONFLICT}
         outcome.missing |= refused.keys() - conflicting
-        return conflicting | _changes(written, self._wanted(written.keys())).keys()
+        now = self._wanted(written.keys())
+        changed = _changes(written, now).keys()
+        self._note_own(written.keys() - changed, now)
+        return conflicting | changed
+
+    def _note_own(self, uuids: Set[str], told: DesiredMemberships) -> None:
+        if told.untold & uuids:
+            self._database.transact(lambda connection: membership.note_own(connection, uuids, told))
 
     @contextmanager
     def _tolerating(self, event: str, what: str) -> Iterator[None]:

@@ -7,7 +7,7 @@ providers that differ are read and written.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -17,6 +17,7 @@ from moorage.compute.aggregates.mirror import FAILURES, PROBLEMS, Mirror, Settle
 from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.placement.client.contract import PlacementClient
+from moorage.scheduler import own_aggregate
 
 LOG = logging.getLogger(__name__)
 
@@ -42,7 +43,10 @@ class MembershipChange:
 
 @dataclass
 class Findings:
-    """What a comparison found, and what it did about it. Pairs of a provider and an aggregate are counted."""
+    """What a comparison found, and what it did about it. Pairs of a provider and an aggregate are counted.
+
+    Own aggregates of hosts are put right, too, but are nobody's business: they are not counted, nor told.
+    """
 
     added: int = 0
     removed: int = 0
@@ -61,12 +65,17 @@ class Findings:
 
 @dataclass(frozen=True)
 class Difference:
-    """A provider that is not where it should be, as far as our own aggregates go."""
+    """A provider that is not where it should be, as far as our aggregates go; own ones are left out."""
 
     host: str
     provider: str
     held: frozenset[str]
     wanted: frozenset[str]
+
+    @property
+    def matters(self) -> bool:
+        """Whether it is about more than an own aggregate."""
+        return self.held != self.wanted
 
 
 Work = Callable[[list[Difference], Findings], None]
@@ -92,7 +101,7 @@ class Reconciliation:
         findings = findings or Findings()
         with self._database.snapshot() as connection:
             wanted = membership.wanted(connection)
-        members = self._placement.members(wanted.aggregates | wanted.deleted)
+        members = self._placement.members(wanted.aggregates | wanted.deleted | set(wanted.own.values()))
         findings.hosts_without_nodes = sorted(wanted.of_host.keys() - set(wanted.hosts.values()))
         differences = _differences(wanted, members, findings)
         total = max(len(wanted.hosts), len(differences))
@@ -131,7 +140,7 @@ class Reconciliation:
             if difference.provider in there:
                 added = difference.wanted - difference.held
                 _note(findings, difference, added, difference.held - difference.wanted)
-            else:
+            elif difference.matters:
                 findings.missing_providers[difference.provider] = difference.host
 
     def _settle(self, portion: list[Difference], findings: Findings) -> None:
@@ -140,10 +149,11 @@ class Reconciliation:
             self._mirror.settle([difference.provider for difference in portion], settled)
         finally:
             for difference in portion:
-                added = settled.added.get(difference.provider, NOWHERE)
-                _note(findings, difference, added, settled.removed.get(difference.provider, NOWHERE))
+                added = _shared(settled.added.get(difference.provider, NOWHERE))
+                removed = _shared(settled.removed.get(difference.provider, NOWHERE))
+                _note(findings, difference, added, removed)
         for difference in portion:
-            if difference.provider in settled.missing:
+            if difference.matters and difference.provider in settled.missing:
                 findings.missing_providers[difference.provider] = difference.host
 
     def _answers(self) -> bool:
@@ -175,17 +185,22 @@ def _differences(
             held.setdefault(provider, set()).add(aggregate)
     found = []
     for uuid, host in wanted.hosts.items():
-        should = wanted.of_host.get(host, NOWHERE)
+        should = wanted.of_node(uuid)
         does = held.pop(uuid, NOWHERE)
-        findings.unchanged += len(should & does)
-        if should != does:
-            found.append(Difference(host, uuid, frozenset(does), should))
+        findings.unchanged += len(_shared(should & does))
+        if should != does or uuid in wanted.untold:
+            found.append(Difference(host, uuid, _shared(does), _shared(should)))
     for uuid, others in held.items():
         does = frozenset(others)
         should = wanted.target(uuid, does)
         if should != does:
             found.append(Difference(NO_HOST, uuid, does, should))
     return found
+
+
+def _shared(aggregates: Set[str]) -> frozenset[str]:
+    """Without own ones."""
+    return frozenset(uuid for uuid in aggregates if not own_aggregate.is_own(uuid))
 
 
 def _portions(differences: list[Difference]) -> Iterator[list[Difference]]:

@@ -81,6 +81,7 @@ nodes = sa.Table(
     sa.Column("uuid", sa.String(36), nullable=False, unique=True),
     sa.Column("name", sa.String(255), nullable=False, index=True),
     sa.Column("host", sa.String(255), nullable=False, index=True),
+    sa.Column("mirrored_host", sa.String(255)),
     sa.Column("epoch", sa.BigInteger, nullable=False, default=1),
     sa.Column("hypervisor_type", sa.String(64), nullable=False),
     sa.Column("facts", sa.JSON, nullable=False, default=dict),
@@ -90,7 +91,12 @@ nodes = sa.Table(
     sqlite_autoincrement=True,
 )
 """The UUID is the provider's; `epoch` grows whenever the node gets another owner; `build_failures` are
-those in a row."""
+those in a row. `mirrored_host` is the host in whose own aggregate Placement has the provider, as far as we
+told it."""
+
+UNMIRRORED = nodes.c.mirrored_host.is_(None) | (nodes.c.mirrored_host != nodes.c.host)
+sa.Index("ix_nodes_unmirrored", nodes.c.host, postgresql_where=UNMIRRORED, sqlite_where=UNMIRRORED)
+"""The few nodes of a host, or its only one, that its own aggregate does not have."""
 
 SHARED_CAPACITY = "ironic-capacity"
 """The type of a node that is no place for servers: its owner is who writes down what several hosts share."""
