@@ -7,7 +7,7 @@ DATA ?= data
 ARGS ?=
 # More than cores, since many tests wait more than they work. Files are kept whole, because a file's tests may
 # share a server, and are handed out in the order of tests/support/order.py.
-WORKERS ?= 4
+WORKERS ?= 6
 PYTEST ?= $(VENV)/bin/pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 BIN := $(VENV)/bin

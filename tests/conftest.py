@@ -7,14 +7,14 @@ import itertools
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from moorage.db import engine, migrate
-from tests.support import engines, order
+from tests.support import costs, engines, forked_programs, order
 from tests.support import postgres as postgres_server
 from tests.support.postgres import Postgres
 from tests.support.recycled_databases import RecycledDatabases
@@ -27,6 +27,9 @@ sys.dont_write_bytecode = False
 """Tests start hundreds of Pythons, each of which would compile all that it imports, Neutron say, anew."""
 
 engines.hurry()
+forked_programs.install()
+
+_meter = costs.meter()
 
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("busy")
@@ -35,6 +38,14 @@ settings.load_profile("busy")
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: order.rank(item.path))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    if _meter is None:
+        return (yield)
+    with _meter.measure(str(item.path.relative_to(order.ROOT)), item.name):
+        return (yield)
 
 
 def pytest_collection_finish() -> None:

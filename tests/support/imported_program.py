@@ -1,0 +1,101 @@
+"""A program of ours that has imported all it needs, and then waits to be forked: see `forked_programs.py`.
+
+    python imported_program.py NAME SOCKET
+
+Runs as the program's own Python would, from its directory. What it is asked for comes over the socket: the
+arguments, directory and environment of a new process as JSON, with its standard files.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import gc
+import importlib
+import importlib.metadata
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+LARGEST = 1 << 20
+_PR_SET_NAME = 15
+_LAUNCH = "moorage.cli.launch"
+
+
+def load(name: str) -> Callable[[], Any]:
+    """What the installed program calls. One with workers imports the rest when it is called, after it has
+    made a directory for their metrics; we need one, too, but each process will make its own."""
+    (point,) = importlib.metadata.entry_points(group="console_scripts", name=name)
+    program: Callable[[], Any] = point.load()
+    if point.module == _LAUNCH:
+        importlib.import_module("moorage.core.metrics_directory").make()
+        importlib.import_module(f"moorage.cli.processes.{point.attr}_server")
+    return program
+
+
+def begin(program: str, asked: dict[str, Any], files: list[int]) -> None:
+    """Become the process that was asked for."""
+    if asked["session"]:
+        os.setsid()
+    os.chdir(asked["directory"])
+    for number, file in enumerate(files):
+        os.dup2(file, number)
+        os.close(file)
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    sys.argv = asked["arguments"]
+    sys.orig_argv = [sys.executable, *asked["arguments"]]
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, program.encode()[:15], 0, 0, 0)
+
+
+def fork(program: str, asked: dict[str, Any], files: list[int]) -> int:
+    """0 in the new process. To us it is a grandchild without parents: the test's process takes it in."""
+    told, tell = os.pipe()
+    between = os.fork()
+    if between == 0:
+        pid = os.fork()
+        if pid == 0:
+            begin(program, asked, files)
+            return 0
+        os.write(tell, str(pid).encode())
+        os._exit(0)
+    os.close(tell)
+    os.waitpid(between, 0)
+    pid = int(os.read(told, 32))
+    os.close(told)
+    return pid
+
+
+def serve(program: str, orders: socket.socket) -> bool:
+    """Until nobody is there to ask (False); True in a process that was forked."""
+    while True:
+        asked, files, _, _ = socket.recv_fds(orders, LARGEST, 3)
+        if not asked:
+            return False
+        pid = fork(program, json.loads(asked), files)
+        if pid == 0:
+            return True
+        for file in files:
+            os.close(file)
+        orders.send(array.array("q", [pid]).tobytes())
+
+
+def main() -> None:
+    name, number = sys.argv[1:]
+    sys.path[0] = str(Path(sys.executable).parent)
+    program = load(name)
+    gc.collect()
+    gc.freeze()  # what is never looked at is never copied
+    with socket.socket(fileno=int(number)) as orders:
+        orders.send(b"ready")
+        is_new = serve(name, orders)
+    if is_new:
+        sys.exit(program())
+
+
+if __name__ == "__main__":
+    main()
