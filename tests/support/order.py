@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 LONGEST_FIRST = (
     "tests/integration/test_neutron.py",
     "tests/integration/ironic/test_bare_metal.py",
+    "tests/integration/ironic/test_networked.py",
     "tests/conformance/test_nova.py",
     "tests/chaos/test_scaled_kills.py",
     "tests/integration/libvirt/test_ovn.py",

@@ -131,9 +131,11 @@ def network_data(ports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     links: list[dict[str, Any]] = []
     networks: list[dict[str, Any]] = []
     services: list[dict[str, Any]] = []
+    members: list[dict[str, Any]] = []
     for number, port in enumerate(ports):
         link = _link(number, port)
         links.append(link)
+        members += _bonded(port)
         subnets: Sequence[Mapping[str, Any]] = port.get("subnets") or ()
         for address in port.get("addresses", []):
             subnet = _subnet_of(address, subnets)
@@ -141,7 +143,7 @@ def network_data(ports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         for subnet in subnets:
             found = [{"type": "dns", "address": server} for server in subnet.get("dns_nameservers") or ()]
             services += [service for service in found if service not in services]
-    return {"links": links, "networks": networks, "services": services}
+    return {"links": links + members, "networks": networks, "services": services}
 
 
 def _meta_data(guest: GuestIdentity) -> dict[str, Any]:
@@ -182,7 +184,19 @@ def _link(number: int, port: Mapping[str, Any]) -> dict[str, Any]:
         "ethernet_mac_address": port.get("mac", ""),
         "vif_id": port["id"],
     }
+    if port.get("bond"):
+        bond = port["bond"]
+        names = [member["id"] for member in bond["links"]]
+        link |= {"type": "bond", "bond_mode": bond["mode"], "bond_links": names, **bond["properties"]}
     return {**link, "mtu": port["mtu"]} if port.get("mtu") else link
+
+
+def _bonded(port: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The cards that a bond is made of, each a link of its own."""
+    return [
+        {"id": member["id"], "type": "phy", "ethernet_mac_address": member["mac"]}
+        for member in (port.get("bond") or {}).get("links", ())
+    ]
 
 
 def _network(

@@ -153,6 +153,8 @@ class PortRecord(msgspec.Struct):
     """How its host has to plug it, with the two that follow; empty if an older release wrote this."""
     vif_details: dict[str, Any] = {}
     vnic_type: str = "normal"
+    came_as: str = ""
+    """The `vnic_type` that a port of the user's had; empty if we made it, or an older release wrote this."""
     mtu: int = 0
     """0: the network does not say."""
     subnets: list[PortSubnet] = []

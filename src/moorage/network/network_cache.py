@@ -34,7 +34,7 @@ class NetworkDescription:
     name: str
     subnets: tuple[Subnet, ...]
     names_ports: bool = False
-    """Neutron has names in DNS, and those of this network are not the user's own business."""
+    """Neutron has names in DNS: its own domain's, or that of this network."""
     taggable: bool = False
     mtu: int = 0
     """0: Neutron does not say."""
@@ -77,7 +77,7 @@ class NetworkCache:
             network_id,
             shown["name"] or network_id,
             tuple(_subnet(row) for row in subnets),
-            names_ports=shown.get("dns_domain") == "",
+            names_ports=shown.get("dns_domain") is not None,
             taggable="tags" in shown,
             mtu=shown.get("mtu") or 0,
         )

@@ -190,7 +190,7 @@ class NeutronNetwork:
         try:
             port = self._link.show("ports", record.id)
             if port["binding:host_id"] in places:
-                values = neutron_ports.without_host(record)
+                values = neutron_ports.without_host(port, record)
                 port = self._link.update("ports", record.id, values, port["revision_number"])
         except NeutronFault as fault:
             if fault.status == 404:
@@ -378,6 +378,7 @@ class NeutronNetwork:
             deferred=port.get("ip_allocation") == "deferred" and not port["fixed_ips"],
             profile=neutron_ports.settled(port),
             tag=tag,
+            came_as="" if ours else port.get("binding:vnic_type") or "",
             **self._known(port),
         )
 
@@ -399,7 +400,12 @@ class NeutronNetwork:
         """After a change; what it came with is remembered."""
         changed = self._record(port, ours=before.ours, tag=before.tag)
         return msgspec.structs.replace(
-            changed, deferred=before.deferred, profile=before.profile, named=before.named, served=served
+            changed,
+            deferred=before.deferred,
+            profile=before.profile,
+            named=before.named,
+            came_as=before.came_as,
+            served=served,
         )
 
     def _needs(self, port: Json) -> PortNeeds:

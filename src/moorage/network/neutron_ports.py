@@ -20,6 +20,7 @@ from moorage.network.neutron_link import Json
 
 MADE_BY_US = "moorage"
 """The tag of all ports that we make."""
+_VNIC_TYPE = "binding:vnic_type"
 _MIGRATING_TO = "migrating_to"
 """In the binding profile: the host that a running server is about to go to."""
 _MOST_HOSTS = 2
@@ -167,19 +168,22 @@ def settled(port: Mapping[str, Any]) -> Json:
     return {name: value for name, value in told.items() if name != _MIGRATING_TO}
 
 
-def without_host(record: PortRecord) -> Json:
-    """An address that the segment gave goes with it, else the port could not go to another segment."""
+def without_host(port: Mapping[str, Any], record: PortRecord) -> Json:
+    """An address that the segment gave goes with it, else the port could not go to another segment. Ironic
+    makes ports ones for machines, and leaves them so."""
     values: Json = {"binding:host_id": ""}
     if record.deferred:
         values["fixed_ips"] = []
     if record.needs.groups:
         values["binding:profile"] = record.profile
+    if record.came_as and port.get(_VNIC_TYPE, record.came_as) != record.came_as:
+        values[_VNIC_TYPE] = record.came_as
     return values
 
 
 def given_back(port: Mapping[str, Any], record: PortRecord | None) -> Json:
     """What a port of the user's was before it was the server's."""
-    values: Json = {"binding:host_id": ""} if record is None else without_host(record)
+    values: Json = {"binding:host_id": ""} if record is None else without_host(port, record)
     if migrating_to(port):
         values.setdefault("binding:profile", settled(port))
     if "dns_name" in port and (record is None or record.named):

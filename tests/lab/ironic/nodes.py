@@ -16,10 +16,11 @@ HEADERS = {"X-OpenStack-Ironic-API-Version": "1.82"}
 class Nodes:
     """An administrator at Ironic's own API."""
 
-    def __init__(self, url: str, directory: Path) -> None:
+    def __init__(self, url: str, directory: Path, token: str = "") -> None:
         self.url = url
         self.directory = directory
         """Ironic takes images from files in it."""
+        self._headers = {**HEADERS, "X-Auth-Token": token} if token else HEADERS
 
     def image(self, name: str) -> str:
         """The address of something that Ironic takes for an image."""
@@ -86,7 +87,8 @@ class Nodes:
         """Waits a while for a node that is locked."""
         deadline = time.monotonic() + 20
         while True:
-            answer = requests.request(method, f"{self.url}/v1/{path}", json=body, headers=HEADERS, timeout=30)
+            url = f"{self.url}/v1/{path}"
+            answer = requests.request(method, url, json=body, headers=self._headers, timeout=30)
             if answer.status_code not in (409, 503) or time.monotonic() > deadline:
                 assert answer.ok, f"{method} {path}: {answer.status_code} {answer.text}"
                 return answer.json() if answer.content else None

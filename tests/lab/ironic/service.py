@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 import requests
 
@@ -15,7 +16,7 @@ from tests.lab.ironic.nodes import HEADERS, Nodes
 from tests.lab.ironic.pristine import IRONIC, ironic_database
 from tests.support.postgres import Postgres
 from tests.support.processes import Service, free_port, start_service, wait_until
-from tests.support.profiles import ini
+from tests.support.profiles import Settings, ini
 
 _WSGI = """import sys
 sys.argv = ["ironic-api", "--config-file", {config!r}]
@@ -23,21 +24,40 @@ from ironic.wsgi import application
 """
 
 
+class Neighbours(Protocol):
+    """The services that an Ironic uses, if it is none that stands alone."""
+
+    @property
+    def token(self) -> str:
+        """An administrator's."""
+        ...
+
+    def known_to(self, alone: Settings) -> Settings:
+        """What its configuration says of them, besides what it says anyway."""
+        ...
+
+
 @contextmanager
 def running(
-    directory: Path, database: Postgres, groups: Sequence[str] = ("a", "b"), deploy_delay: int = 0
+    directory: Path,
+    database: Postgres,
+    groups: Sequence[str] = ("a", "b"),
+    deploy_delay: int = 0,
+    beside: Neighbours | None = None,
 ) -> Iterator[Nodes]:
     """A new, empty Ironic; what is yielded enrols nodes in it and asks about them."""
     programs, port = IRONIC.bin(), free_port()
+    token = "" if beside is None else beside.token
     with ExitStack() as stack:
         url = ironic_database(database)
         config = directory / "ironic.conf"
-        config.write_text(ini(settings.common(directory, url, port, deploy_delay)))
+        common = settings.common(directory, url, port, deploy_delay)
+        config.write_text(ini(common if beside is None else beside.known_to(common)))
         # Nothing in it is worth a polite end, which takes long.
         stack.callback(_api(programs, directory, config, port).kill)
         for group, address in zip(groups, _addresses(len(groups)), strict=True):
             stack.callback(_conductor(programs, directory, config, group, address).kill)
-        nodes = Nodes(f"http://127.0.0.1:{port}", directory)
+        nodes = Nodes(f"http://127.0.0.1:{port}", directory, token)
         wait_until(lambda: nodes.conductors() == len(groups), "Ironic's conductors", 120)
         yield nodes
 

@@ -141,12 +141,24 @@ def _neutron(
     directory.mkdir()
     programs = OPENSTACK.bin()
     shutil.copy(programs.parent / "etc/neutron/api-paste.ini", directory / "neutron-paste.ini")
-    shutil.copy(HERE / "simulated_hosts.py", directory)
+    _add_simulations(directory)
     url = neutron_database(database)
     (directory / "neutron.conf").write_text(
         ini(settings.neutron(directory, url, keystone, person, page, ovn))
     )
     return _serve_neutron(directory, ports)
+
+
+def _add_simulations(directory: Path) -> None:
+    """Where Neutron finds them: mechanism drivers are looked up as those of an installed package."""
+    for name in ("simulated_hosts", "simulated_switches"):
+        shutil.copy(HERE / f"{name}.py", directory)
+    package = directory / "simulations-1.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: simulations\nVersion: 1\n")
+    (package / "entry_points.txt").write_text(
+        "[neutron.ml2.mechanism_drivers]\nsimulated_switches = simulated_switches:SimulatedSwitches\n"
+    )
 
 
 def _serve_neutron(directory: Path, ports: Mapping[str, int]) -> Service:

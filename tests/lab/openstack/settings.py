@@ -21,7 +21,7 @@ def credentials(keystone: Keystone, person: Person) -> dict[str, str]:
     return {"auth_type": "password", "region_name": REGION, **person.auth(keystone.url)}
 
 
-def _authtoken(keystone: Keystone, person: Person) -> dict[str, str]:
+def authtoken(keystone: Keystone, person: Person) -> dict[str, str]:
     return {
         "www_authenticate_uri": keystone.url,
         "service_token_roles": "service",
@@ -51,7 +51,7 @@ def glance(
         "paste_deploy": {"flavor": "keystone", "config_file": str(directory / "glance-api-paste.ini")},
         "oslo_concurrency": {"lock_path": str(directory)},
         "oslo_messaging_notifications": {"driver": "noop"},
-        "keystone_authtoken": _authtoken(keystone, person),
+        "keystone_authtoken": authtoken(keystone, person),
     }
 
 
@@ -114,7 +114,7 @@ def _neutron(directory: Path, database_url: str, keystone: Keystone, person: Per
         "ml2": {
             "type_drivers": "flat,vlan,vxlan,local",
             "tenant_network_types": "vxlan",
-            "mechanism_drivers": "openvswitch",
+            "mechanism_drivers": "openvswitch,simulated_switches",
             "extension_drivers": "port_security,qos,dns_domain_ports",
         },
         "ml2_type_flat": {"flat_networks": "*"},
@@ -122,5 +122,5 @@ def _neutron(directory: Path, database_url: str, keystone: Keystone, person: Per
         "ml2_type_vxlan": {"vni_ranges": "1:1000"},
         "nova": credentials(keystone, person),
         "placement": credentials(keystone, person),
-        "keystone_authtoken": _authtoken(keystone, person),
+        "keystone_authtoken": authtoken(keystone, person),
     }

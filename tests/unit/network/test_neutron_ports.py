@@ -80,9 +80,16 @@ def test_only_the_two_hosts_of_a_move_are_remembered() -> None:
 
 
 def test_what_a_segment_or_a_bridge_gave_goes_with_the_host() -> None:
-    assert neutron_ports.without_host(record()) == {"binding:host_id": ""}
-    assert neutron_ports.without_host(record(deferred=True))["fixed_ips"] == []
-    assert neutron_ports.without_host(wide())["binding:profile"] == {"trusted": True}
+    assert neutron_ports.without_host(FREE, record()) == {"binding:host_id": ""}
+    assert neutron_ports.without_host(FREE, record(deferred=True))["fixed_ips"] == []
+    assert neutron_ports.without_host(FREE, wide())["binding:profile"] == {"trusted": True}
+
+
+def test_a_port_that_was_a_machine_s_is_none_for_machines_any_more() -> None:
+    port = {**FREE, "binding:vnic_type": "baremetal"}
+    assert neutron_ports.given_back(port, record(came_as="normal"))["binding:vnic_type"] == "normal"
+    for kept in (record(came_as="baremetal"), record(), None):
+        assert "binding:vnic_type" not in neutron_ports.given_back(port, kept)
 
 
 def test_both_forms_of_a_resource_request_are_understood() -> None:

@@ -24,7 +24,11 @@ from moorage.core.paging import EndlessListError, MarkerGoneError, Page
 from moorage.drivers.ironic.api.record import (
     FIELDS,
     MORE_FIELDS,
+    PORT_FIELDS,
+    PORT_GROUP_FIELDS,
     RESERVATION_FIELDS,
+    MachinePort,
+    MachinePortGroup,
     NodeRecord,
     ReservationRecord,
 )
@@ -56,7 +60,7 @@ REQUESTS = Counter(
 )
 
 Patch = Sequence[Mapping[str, Any]]
-R = TypeVar("R", NodeRecord, ReservationRecord)
+R = TypeVar("R", NodeRecord, ReservationRecord, MachinePort, MachinePortGroup)
 
 
 class IronicError(Exception):
@@ -83,6 +87,14 @@ class _Reservations(msgspec.Struct):
     allocations: list[ReservationRecord]
 
 
+class _Ports(msgspec.Struct):
+    ports: list[MachinePort]
+
+
+class _PortGroups(msgspec.Struct):
+    portgroups: list[MachinePortGroup]
+
+
 class _Time(msgspec.Struct):
     updated_at: datetime | None = None
 
@@ -105,6 +117,8 @@ class NodeChange(NamedTuple):
 _PAGE = msgspec.json.Decoder(_Page)
 _TIMES = msgspec.json.Decoder(_Times)
 _RESERVATIONS = msgspec.json.Decoder(_Reservations)
+_PORTS = msgspec.json.Decoder(_Ports)
+_PORT_GROUPS = msgspec.json.Decoder(_PortGroups)
 _RESERVATION = msgspec.json.Decoder(ReservationRecord)
 _NODE = msgspec.json.Decoder(NodeRecord)
 
@@ -206,6 +220,17 @@ class IronicClient:
 
     def detach(self, uuid: str, port_id: str) -> None:
         self._ask("DELETE", f"/v1/nodes/{uuid}/vifs/{port_id}")
+
+    def ports(self, uuid: str) -> list[MachinePort]:
+        """The network cards of a node, those in groups included."""
+        query = {"node": uuid, "fields": ",".join(PORT_FIELDS), "limit": str(PAGE)}
+        pages = self._all("ports", query, lambda answer: _PORTS.decode(answer).ports)
+        return [port for page in pages for port in page]
+
+    def port_groups(self, uuid: str) -> list[MachinePortGroup]:
+        query = {"node": uuid, "fields": ",".join(PORT_GROUP_FIELDS), "limit": str(PAGE)}
+        pages = self._all("portgroups", query, lambda answer: _PORT_GROUPS.decode(answer).portgroups)
+        return [group for page in pages for group in page]
 
     def objections(self, uuid: str, interfaces: Sequence[str]) -> dict[str, str]:
         """What these interfaces of a node have against a deployment, by interface."""

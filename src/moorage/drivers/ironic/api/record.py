@@ -133,3 +133,38 @@ class ReservationRecord(msgspec.Struct, frozen=True):
 
 
 RESERVATION_FIELDS = ("uuid", "state", "node_uuid", "resource_class", "last_error", "extra")
+
+
+_VIF = "tenant_vif_port_id"
+"""Where Ironic keeps which port of Neutron's is attached."""
+
+
+class MachinePort(msgspec.Struct, frozen=True):
+    """A network card of a machine."""
+
+    uuid: str
+    address: str
+    portgroup_uuid: str | None = None
+    internal_info: dict[str, Any] = {}
+
+    @property
+    def vif(self) -> str | None:
+        return self.internal_info.get(_VIF)
+
+
+class MachinePortGroup(msgspec.Struct, frozen=True):
+    """Several network cards of a machine that are one link."""
+
+    uuid: str
+    address: str | None = None
+    mode: str | None = None
+    properties: dict[str, Any] = {}
+    internal_info: dict[str, Any] = {}
+
+    @property
+    def vif(self) -> str | None:
+        return self.internal_info.get(_VIF)
+
+
+PORT_FIELDS = ("uuid", "address", "portgroup_uuid", "internal_info")
+PORT_GROUP_FIELDS = ("uuid", "address", "mode", "properties", "internal_info")

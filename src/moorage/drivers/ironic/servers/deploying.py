@@ -6,6 +6,8 @@ import contextlib
 import logging
 from collections.abc import Callable
 
+import msgspec
+
 from moorage.drivers.contract import DriverError, MachineFailedError, ServerSpec
 from moorage.drivers.ironic.api.client import IronicClient, IronicError
 from moorage.drivers.ironic.api.record import (
@@ -22,7 +24,7 @@ from moorage.drivers.ironic.api.record import (
 )
 from moorage.drivers.ironic.api.writer import Writer
 from moorage.drivers.ironic.nodes import inventory
-from moorage.drivers.ironic.servers import deployment
+from moorage.drivers.ironic.servers import deployment, machine_links
 from moorage.drivers.ironic.servers import mark as marks
 from moorage.drivers.ironic.servers.mark import Mark
 from moorage.drivers.ironic.servers.removing import Removing
@@ -47,6 +49,15 @@ class _Finishing:
         self._writer = writer
         self._progress = progress
         self._may_protect = True
+
+    def _with_links(self, node_uuid: str) -> ServerSpec:
+        """With what the guest has to know of its ports: at which cards of the machine they are."""
+        if not (self._spec.config_drive and self._spec.network):
+            return self._spec
+        ports, groups = self._client.ports(node_uuid), self._client.port_groups(node_uuid)
+        return msgspec.structs.replace(
+            self._spec, network=machine_links.seen(self._spec.network, ports, groups)
+        )
 
     def _note(self, record: NodeRecord) -> None:
         self._progress(_PROGRESS.get(record.state, 50))
@@ -82,6 +93,8 @@ class Deploying(_Finishing):
         super().__init__(spec, mark, client, writer, progress)
         self._reserved = reserved
         self._plugged = False
+        self._told = False
+        """Whether what is written down says at which cards the ports are."""
         self._attached: set[str] = set()
 
     def __call__(self, record: NodeRecord) -> bool:
@@ -97,6 +110,9 @@ class Deploying(_Finishing):
             return False
         if record.state == AVAILABLE:
             self._plug()
+            if not self._told:
+                self._tell(record.uuid)
+                return False
             self._validate(record.uuid)
             self._writer.deploy()
             return False
@@ -140,6 +156,14 @@ class Deploying(_Finishing):
                 self._writer.attach(port_id)
         self._plugged = True
 
+    def _tell(self, node_uuid: str) -> None:
+        """Only now is it known which port is at which card. Whoever orders the deployment has done this
+        before, so that an order that is delayed finds it written down."""
+        spec = self._with_links(node_uuid)
+        if spec.network != machine_links.real(self._spec.network):
+            self._writer.rewrite(self._mark, deployment.whole_info(spec, self._mark), self._mark)
+        self._told = True
+
     def _validate(self, node_uuid: str) -> None:
         objections = self._client.objections(node_uuid, _VALIDATED)
         if objections:
@@ -161,7 +185,7 @@ class Rebuilding(_Finishing):
             raise DriverError(f"node {record.uuid} is protected in Ironic: {record.protected_reason or ''}")
         self._writer.prepare_rebuild(
             self._mark,
-            deployment.rebuild_info(self._spec, self._mark, record),
+            deployment.rebuild_info(self._with_links(record.uuid), self._mark, record),
             marks.read(record),
             unprotect=record.protected,
         )

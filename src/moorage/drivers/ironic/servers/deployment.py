@@ -8,7 +8,7 @@ import msgspec
 
 from moorage.drivers.contract import DriverError, ServerSpec
 from moorage.drivers.ironic.api.record import NodeRecord
-from moorage.drivers.ironic.servers import configdrive
+from moorage.drivers.ironic.servers import configdrive, machine_links
 from moorage.drivers.ironic.servers import mark as marks
 from moorage.drivers.ironic.servers.mark import Mark
 
@@ -48,7 +48,8 @@ def instance_info(spec: ServerSpec) -> dict[str, Any]:
 
 def whole_info(spec: ServerSpec, mark: Mark) -> dict[str, Any]:
     """All that belongs to a deployment, and whose it is."""
-    drive = {"configdrive": configdrive.encoded(spec)} if spec.config_drive else {}
+    told = msgspec.structs.replace(spec, network=machine_links.real(spec.network))
+    drive = {"configdrive": configdrive.encoded(told)} if spec.config_drive else {}
     return instance_info(spec) | drive | marks.info(mark)
 
 

@@ -1,0 +1,92 @@
+"""A tenant's machine on networks of a real Neutron, by a real Ironic, with the official client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.integration.ironic.networked_site import DOMAIN, NetworkedSite, mac, running
+from tests.support import debian
+from tests.support.processes import wait_until
+
+pytestmark = [pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore::DeprecationWarning")]
+"""The first test waits until five services and a whole deployment have started."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NetworkedSite]:
+    try:
+        with running(tmp_path_factory.mktemp("networked")) as made:
+            made.tenant_network("front", 1)
+            made.tenant_network("back", 2, dns_domain=DOMAIN)
+            yield made
+    except debian.Unavailable as error:
+        pytest.skip(str(error))
+
+
+def at_switch(node: dict[str, Any], *indexes: int) -> list[dict[str, Any]]:
+    """Where these cards of a machine are plugged in."""
+    number = int(node["name"].removeprefix("a-"))
+    return [
+        {
+            "switch_id": f"02:00:00:00:00:{number:02x}",
+            "port_id": f"Ethernet1/{index}",
+            "switch_info": f"rack-{number}",
+        }
+        for index in indexes
+    ]
+
+
+def test_a_tenant_takes_a_machine_with_networks_through_its_life(site: NetworkedSite) -> None:
+    server = site.create("--network front --network back --config-drive True life")
+    node = site.node_of(server)
+    number = int(node["name"].removeprefix("a-"))
+    bond, card = mac(number, 0), mac(number, 3)
+    front, back = (site.ports_of(server)[name] for name in ("front", "back"))
+    for port in (front, back):
+        assert (port.binding_host_id, port.binding_vnic_type) == (node["uuid"], "baremetal")
+        assert (port.binding_vif_type, port.status) == ("other", "ACTIVE")
+        assert port.project_id == site.lab.demo.project_id
+    links = front.binding_profile["local_link_information"]
+    assert sorted(links, key=lambda link: str(link["port_id"])) == at_switch(node, 1, 2)
+    assert front.binding_profile["local_group_information"]["bond_mode"] == "802.3ad"
+    assert back.binding_profile["local_link_information"] == at_switch(node, 3)
+    assert (front.mac_address, back.mac_address) == (bond, card)
+    assert (front.dns_assignment[0]["fqdn"], back.dns_name) == ("life.cloud.example.", "life")
+    told = site.network_data(node["uuid"])["links"]
+    assert [link["ethernet_mac_address"] for link in told[:2]] == [bond, card]
+    assert [link["type"] for link in told] == ["bond", "phy", "phy", "phy"]
+    assert {link["ethernet_mac_address"] for link in told[2:]} == {mac(number, 1), mac(number, 2)}
+    assert set(told[0]["bond_links"]) == {link["id"] for link in told[2:]}
+
+    def addresses() -> dict[str, str]:
+        shown = site.show(server)["addresses"]
+        return {name: one[0]["OS-EXT-IPS-MAC:mac_addr"] for name, one in shown.items()}
+
+    wait_until(lambda: addresses() == {"front": bond, "back": card}, "the hardware addresses", 60)
+    site.order("server delete --wait life")
+    assert site.ports_of(server) == {}
+    assert site.vifs(node["uuid"]) == set()
+
+
+def test_ports_come_and_go_with_the_cards_of_the_machine(site: NetworkedSite) -> None:
+    """One that the user brought is as it was when it is given back: a virtual machine could have it next."""
+    server = site.create("--network front --network back change")
+    node = site.node_of(server)["uuid"]
+    assert len(site.vifs(node)) == 2
+    site.order("server remove network change back")
+    wait_until(lambda: set(site.ports_of(server)) == {"front"}, "the port to be deleted", 60)
+    assert len(site.vifs(node)) == 1
+    brought = site.tenant_port("back")
+    assert brought.binding_vnic_type == "normal"
+    site.order(f"server add port change {brought.id}")
+    taken = site.admin.network.get_port(brought.id)
+    assert (taken.binding_host_id, taken.binding_vnic_type, taken.status) == (node, "baremetal", "ACTIVE")
+    assert taken.binding_profile["local_link_information"]
+    site.order("server delete --wait change")
+    left = site.admin.network.get_port(brought.id)
+    assert (left.device_id, left.binding_host_id, left.binding_vnic_type) == ("", "", "normal")
+    assert left.binding_profile == {}
+    site.admin.network.delete_port(left)
