@@ -45,6 +45,10 @@ class SimulatedIronic:
         """Nodes that can't be deployed, and why."""
         self.unclean: dict[str, str] = {}
         """Nodes that can't be cleaned, and why."""
+        self.unrescuable: dict[str, str] = {}
+        """Nodes that can't be rescued, and why."""
+        self.passwords: dict[str, str] = {}
+        """What the administrators of rescued nodes log in with."""
         self._lock = threading.Lock()
         self._routes: tuple[tuple[str, str, Callable[..., Answer]], ...] = (
             ("GET", r"/v1", lambda body: (200, {})),
@@ -79,6 +83,7 @@ class SimulatedIronic:
             "protected": False,
             "protected_reason": None,
             "properties": {"cpus": 4},
+            "rescue_interface": "agent",
             **more,
         }
         return uuid
@@ -144,10 +149,13 @@ class SimulatedIronic:
             place: Any = node
             for part in way:
                 place = place.get(part, {})
-            if change["op"] == "replace" and name not in place:
+            if change["op"] in ("replace", "remove") and way and name not in place:
                 return 400, {"error_message": {"faultstring": f"Couldn't apply patch {change}"}}
             if (name, change["op"]) == ("instance_uuid", "add") and node[name] not in (None, change["value"]):
                 return 409, {"error_message": {"faultstring": f"it is associated with {node[name]}"}}
+            if change["op"] == "remove" and way:
+                del place[name]
+                continue
             place[name] = change.get("value", {} if name == "instance_info" else None)
         self.nodes[uuid].update(node)
         if node["instance_uuid"] is None:
@@ -156,6 +164,8 @@ class SimulatedIronic:
 
     def _provision(self, body: dict[str, Any], uuid: str) -> Answer:
         node = self.nodes[uuid]
+        if body["target"] in ("rescue", "unrescue"):
+            return self._rescue(body, node)
         if body["target"] != "active" and node["protected"]:
             return 403, {"error_message": {"faultstring": "it is protected and cannot be undeployed"}}
         node["provision_updated_at"] = utcnow().isoformat()
@@ -170,6 +180,21 @@ class SimulatedIronic:
             node |= {"provision_state": "deploy failed", "last_error": self.failing[uuid]}
         else:
             node |= {"provision_state": "active", "power_state": "power on"}
+        return 202, None
+
+    def _rescue(self, body: dict[str, Any], node: dict[str, Any]) -> Answer:
+        rescue, uuid = body["target"] == "rescue", str(node["uuid"])
+        if node["provision_state"] not in ("rescue", "rescue failed", *(("active",) if rescue else ())):
+            return 400, {"error_message": {"faultstring": "it can't be done while it is in another state"}}
+        node["provision_updated_at"] = utcnow().isoformat()
+        if not rescue:
+            node |= {"provision_state": "active", "power_state": "power on"}
+            self.passwords.pop(uuid, None)
+        elif uuid in self.unrescuable:
+            node |= {"provision_state": "rescue failed", "last_error": self.unrescuable[uuid]}
+        else:
+            node |= {"provision_state": "rescue", "power_state": "power on"}
+            self.passwords[uuid] = body["rescue_password"]
         return 202, None
 
     def _interrupt(self, body: Any, uuid: str) -> Answer:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.bus.contract import UNDO_RESIZE, Task
+from moorage.bus.contract import ADMIN_PASSWORD, UNDO_RESIZE, Task
 from moorage.drivers.contract import Driver, DriverError, ServerSpec
 from moorage.drivers.parts import (
     CrashDumping,
@@ -119,7 +119,8 @@ def _resume(driver: Driver, task: Task) -> Facts:
 
 
 def _rescue(driver: Driver, task: Task) -> Facts:
-    return _powered(require(driver, Rescuable).rescue(_spec(task)))
+    spec = msgspec.structs.replace(_spec(task), admin_password=task.secrets.get(ADMIN_PASSWORD, ""))
+    return _powered(require(driver, Rescuable).rescue(spec))
 
 
 def _unrescue(driver: Driver, task: Task) -> Facts:

@@ -20,17 +20,20 @@ from moorage.agent.start_permits import MAY_START, NotWantedError, StartPermits
 from moorage.agent.task_queues import TaskQueues
 from moorage.bus.contract import (
     ABORT,
+    BROKEN,
     DISCARD,
     HURRY,
     LAST,
     NO_ROOM,
     RELEASE_PORTS,
+    UNCHANGED,
     UNDO_RESIZE,
     Result,
     Task,
 )
 from moorage.core.elastic_pool import PoolShare
 from moorage.drivers.contract import (
+    BrokenServerError,
     Driver,
     DriverClosedError,
     DriverError,
@@ -38,6 +41,7 @@ from moorage.drivers.contract import (
     NotOursError,
     ServerSpec,
     StartNotPermittedError,
+    UnchangedError,
 )
 from moorage.drivers.parts import LiveMovable, SharedStorage
 from moorage.network import delegation
@@ -102,6 +106,8 @@ class Executor:
         for task in unfinished:
             if delegation.DELEGATED in task.payload:
                 self._reporter.finished(task, _interrupted(task))
+            elif task.secrets:
+                self._drop(task, "what is secret of it was not written down, so it has to come again")
             else:
                 self._schedule(task)
 
@@ -217,7 +223,8 @@ class Executor:
         except NoRoomError as error:
             return _result(task, ok=False, error=str(error), retry_elsewhere=True, facts={NO_ROOM: True})
         except DriverError as error:
-            return _result(task, ok=False, error=str(error), retry_elsewhere=error.retry_elsewhere)
+            retry, facts = error.retry_elsewhere, _left_behind(error)
+            return _result(task, ok=False, error=str(error), retry_elsewhere=retry, facts=facts)
         except msgspec.ValidationError as error:
             return _result(task, ok=False, error=f"the task makes no sense: {error}")
         except Exception as error:
@@ -267,6 +274,13 @@ class Executor:
         if holding is not None:
             self._ports.release(holding)
         return {}
+
+
+def _left_behind(error: DriverError) -> Facts:
+    """What the driver is sure of about a server for which something has failed."""
+    if isinstance(error, UnchangedError):
+        return {UNCHANGED: True}
+    return {BROKEN: True} if isinstance(error, BrokenServerError) else {}
 
 
 def _interrupted(task: Task) -> Result:

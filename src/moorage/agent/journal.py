@@ -119,6 +119,7 @@ class Journal:
             )
 
     def unfinished(self) -> list[Task]:
+        """Those that have secrets say only that they had."""
         with self._lock:
             rows = self._file.execute(
                 "SELECT task FROM tasks WHERE reported = 0 AND result IS NULL"
@@ -234,9 +235,11 @@ class Journal:
         return NewestTask(row[:3], result)
 
     def _begin(self, file: sqlite3.Connection, task: Task) -> None:
+        """Of secrets only the names: what is written to a disk is hard to erase from it."""
+        kept = msgspec.structs.replace(task, secrets=dict.fromkeys(task.secrets, ""))
         file.execute(
             "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, NULL, 0, ?)",
-            (task.server_uuid, *fence(task), msgspec.msgpack.encode(task), time.time()),
+            (task.server_uuid, *fence(task), msgspec.msgpack.encode(kept), time.time()),
         )
 
     @contextmanager

@@ -83,6 +83,15 @@ class NotNowError(Exception):
     """A receiver can't deal with messages as long as something that it needs is away; they come again."""
 
 
+UNCHANGED = "unchanged"
+"""Among the facts of a result that failed: the server is in every way what it was."""
+BROKEN = "broken"
+"""Likewise: the server is not what it was any more."""
+
+ADMIN_PASSWORD = "admin_password"
+"""Among the secrets of a task: what the administrator of a server logs in with."""
+
+
 class Task(msgspec.Struct, frozen=True):
     """Work for one agent on one server."""
 
@@ -96,6 +105,12 @@ class Task(msgspec.Struct, frozen=True):
     payload: dict[str, Any] = {}
     permit: bool = False
     """Whether who sent it answers a `StartQuestion` about it. Conductors that are older don't."""
+    secrets: dict[str, str] = {}
+    """What nobody may keep longer than the task lasts: it is in no journal and in no log."""
+
+    def __repr__(self) -> str:
+        """Without what it brings along."""
+        return f"Task({self.kind} of {self.server_uuid}, {self.operation_id}-{self.attempt})"
 
 
 class Result(msgspec.Struct, frozen=True):

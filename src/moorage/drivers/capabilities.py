@@ -26,6 +26,8 @@ class Capabilities(msgspec.Struct, frozen=True):
     """It is no machine, but offers those of several."""
     starts_paused: bool = False
     """Servers can be there with their processors stopped, until their ports carry traffic."""
+    keeps_ephemeral: bool = False
+    """Servers can be rebuilt without what is on their ephemeral disks being lost."""
     rebuild: bool = False
     migrate: bool = False
     resize_in_place: bool = False
@@ -48,7 +50,11 @@ def of(abilities: Collection[str], node: Node) -> Capabilities:
     """What its driver has parts for (`parts.of`), and what the node says of itself."""
     parts = {ability: ability in abilities for ability in PARTS}
     return Capabilities(
-        binds_ports=node.binds_ports, pool=node.pool, starts_paused=node.starts_paused, **parts
+        binds_ports=node.binds_ports,
+        pool=node.pool,
+        starts_paused=node.starts_paused,
+        keeps_ephemeral=node.keeps_ephemeral,
+        **parts,
     )
 
 

@@ -34,6 +34,14 @@ class MachineFailedError(DriverError):
         super().__init__(message, retry_elsewhere=True)
 
 
+class UnchangedError(DriverError):
+    """It is refused, and the server is in every way what it was."""
+
+
+class BrokenServerError(DriverError):
+    """It came to nothing, and the server could not be made what it was."""
+
+
 class NotOursError(DriverError):
     """The node is another host's by now, or not yet this one's: what is to be done is that one's to do."""
 
@@ -105,6 +113,8 @@ class Node(msgspec.Struct, frozen=True):
     """Where allocations go if an inventory moves within the tree; of others, there is one with room."""
     starts_paused: bool = False
     """A `spawn` honours `ServerSpec.paused`, so that a server sees its ports only once they carry traffic."""
+    keeps_ephemeral: bool = False
+    """A `rebuild` honours `ServerSpec.preserve_ephemeral`."""
 
 
 class ServerSpec(msgspec.Struct, frozen=True):
@@ -145,6 +155,15 @@ class ServerSpec(msgspec.Struct, frozen=True):
     """What the driver of an earlier host said of the server's machine (`Lasting.hardware`)."""
     keep_disk: bool = False
     """Its earlier host is dead: if what that one kept of it is seen here, `spawn` goes on with it."""
+    admin_password: str = ""
+    """For `rescue`: what its administrator logs in with there, if the driver can set that. It must not be
+    kept any longer than that takes, nor be logged."""
+    preserve_ephemeral: bool = False
+    """For `rebuild`: what is on its ephemeral disk stays. Asked only of nodes that say `keeps_ephemeral`."""
+
+    def __repr__(self) -> str:
+        """Without what only its user and its machine may know."""
+        return f"ServerSpec({self.uuid} on {self.node_uuid}, {self.work})"
 
 
 Parcel = dict[str, Any]

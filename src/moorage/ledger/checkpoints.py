@@ -78,6 +78,7 @@ _FINISH = (
     .where(operations.c.id == sa.bindparam("of"))
     .values(
         data=sa.bindparam("data"),
+        secrets=None,
         outcome=sa.bindparam("outcome"),
         error=sa.bindparam("error"),
         finished_at=sa.bindparam("finished_at"),

@@ -37,6 +37,7 @@ _LOAD = (
         operations.c.data,
         operations.c.action_id,
         operations.c.result,
+        operations.c.secrets,
     )
     .join_from(operations, servers, operations.c.server_id == servers.c.id)
     .where(one_of(operations.c.id, "ids"))

@@ -26,5 +26,7 @@ class Operation:
     action_id: int | None = None
     result: dict[str, Any] | None = None
     """What an agent answered at this attempt; None once it was used."""
+    secrets: dict[str, str] | None = field(default=None, repr=False)
+    """What the agent has to know and nobody else may; it goes when the operation ends."""
     resumed: bool = False
     """A conductor was at it before, and did not come to a checkpoint: it may have done half of a step."""

@@ -23,11 +23,13 @@ def enqueue(
     action_id: int | None = None,
     *,
     due_at: datetime | None = None,
+    secrets: Mapping[str, str] | None = None,
 ) -> int:
     """Write an operation down, in the transaction that makes it necessary; its id.
 
     Attempts are numbered per server, across operations: an agent ignores whatever has a lower number than
-    it has seen, so what an earlier operation still has under way can't undo this one.
+    it has seen, so what an earlier operation still has under way can't undo this one. `secrets` are kept
+    until it ends, however it does.
     """
     last = sa.select(sa.func.coalesce(sa.func.max(operations.c.attempt), 0)).where(
         operations.c.server_id == server_id
@@ -38,6 +40,7 @@ def enqueue(
         step=FIRST_STEP,
         attempt=connection.execute(last).scalar_one() + 1,
         data=data,
+        secrets=dict(secrets) if secrets else None,
         action_id=action_id,
         due_at=due_at or utcnow(),
     )
@@ -63,7 +66,7 @@ def cancel(connection: Connection, server_id: int) -> None:
     connection.execute(
         sa.update(operations)
         .where(operations.c.server_id == server_id, operations.c.finished_at.is_(None))
-        .values(finished_at=utcnow(), outcome="cancelled", due_at=None)
+        .values(finished_at=utcnow(), outcome="cancelled", due_at=None, secrets=None)
     )
 
 

@@ -140,13 +140,14 @@ def ask_host(
     data: Mapping[str, Any] | None = None,
     *,
     action: str | None = None,
+    secrets: Mapping[str, str] | None = None,
 ) -> None:
     """Write an operation of the server's host, and its action, by the same name unless one is given."""
     if server.host is None:
         raise ServerNotReady(server.uuid)
     action_id = actions.start(connection, server.id, action or kind, origin)
     servers.set_state(connection, server.id, task_state=task_state)
-    queue.enqueue(connection, server.id, kind, dict(data or {}), action_id)
+    queue.enqueue(connection, server.id, kind, dict(data or {}), action_id, secrets=secrets)
 
 
 def lock(connection: Connection, server: Server, origin: Origin, reason: str | None) -> None:

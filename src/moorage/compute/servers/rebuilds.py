@@ -31,6 +31,8 @@ class RebuildRequest:
     """Of the server's row."""
     request: dict[str, Any] = field(default_factory=dict)
     """Of what the user asked for when it was made."""
+    preserve_ephemeral: bool = False
+    """What is on its ephemeral disk shall stay."""
 
 
 def rebuild(ask: ActionContext, wanted: RebuildRequest) -> None:
@@ -53,6 +55,7 @@ def rebuild(ask: ActionContext, wanted: RebuildRequest) -> None:
         "new_image": wanted.image.id != server.image_ref,
         "runs": server.vm_state != VmState.STOPPED,
         "before": {name: getattr(server, name) for name in columns},
+        "preserve_ephemeral": wanted.preserve_ephemeral,
     }
     servers.update(ask.connection, server.id, task_state=TaskState.REBUILDING.value, progress=0, **columns)
     action_id = actions.start(ask.connection, server.id, "rebuild", ask.origin)

@@ -38,6 +38,7 @@ def _unsupported(reference: str) -> ComputeError:
 
 
 def rescue(asked: ActionRequest) -> Reply:
-    """The password is made, and kept to ourselves: what a server is given comes with its image."""
-    rescues.rescue(asked.connection, asked.server, asked.origin, asked.found)
-    return Reply(200, {"adminPass": (asked.argument or {}).get("adminPass") or password()})
+    """The password is that of the machine if its driver can set one, and else means nothing."""
+    chosen = (asked.argument or {}).get("adminPass") or password()
+    rescues.rescue(asked.connection, asked.server, asked.origin, asked.found, chosen)
+    return Reply(200, {"adminPass": chosen})

@@ -13,6 +13,7 @@ from moorage.compute_api import base64_fields
 from moorage.compute_api.endpoint import RULE, owner_of, visible_project
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves.move_actions import ask_of
+from moorage.compute_api.schema_types import as_boolean
 from moorage.compute_api.servers import injected_files, server_body
 from moorage.compute_api.servers.action_request import ActionRequest
 from moorage.compute_api.servers.passwords import password
@@ -53,7 +54,9 @@ def rebuild(asked: ActionRequest) -> Reply:
     limits = asked.limits()
     labels.require_few(given.get("metadata", {}), limits)
     injected_files.check(given.get("personality", ()), limits)
-    rebuilds.rebuild(ask_of(asked), RebuildRequest(asked.found, _columns(given), _request(asked, given)))
+    preserve_ephemeral = as_boolean(given.get("preserve_ephemeral", False))
+    wanted = RebuildRequest(asked.found, _columns(given), _request(asked, given), preserve_ephemeral)
+    rebuilds.rebuild(ask_of(asked), wanted)
     return _answer(asked)
 
 

@@ -53,6 +53,7 @@ class Agents:
                     node_uuid=node_uuid(work),
                     payload=payload(work),
                     permit=True,
+                    secrets=work.operation.secrets or {},
                 )
                 for work in works
             ]

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from moorage.bus.contract import UNCHANGED
 from moorage.compute.servers import actions, server_spec
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
@@ -31,6 +32,8 @@ class RebuildState(msgspec.Struct):
     """Whether it shall run afterwards."""
     before: dict[str, Any]
     """Columns of the server as they were: until its host begins, it can be as it was."""
+    preserve_ephemeral: bool = False
+    """What is on its ephemeral disk stays."""
 
 
 class Rebuild(OperationKind):
@@ -54,8 +57,11 @@ class Rebuild(OperationKind):
 
     def _objection(self, work: Work[RebuildState]) -> str | None:
         node = work.server.node_uuid
-        if node is not None and not self._tools.hosts.capabilities(node).rebuild:
+        can = None if node is None else self._tools.hosts.capabilities(node)
+        if can is not None and not can.rebuild:
             return "the driver of its host can't rebuild servers"
+        if can is not None and work.state.preserve_ephemeral and not can.keeps_ephemeral:
+            return "the driver of its host can't preserve ephemeral disks"
         return self._tools.fitness.objection(work.server) if work.state.new_image else None
 
     def rebuild(self, batch: Sequence[Work[RebuildState]]) -> None:
@@ -67,8 +73,12 @@ class Rebuild(OperationKind):
             [work for work in batch if work.server.host in up],
             "rebuild",
             then="rebuilt",
-            payload=lambda work: {"spec": server_spec.of(work.server, power_on=work.state.runs)},
+            payload=self._payload,
         )
+
+    def _payload(self, work: Work[RebuildState]) -> dict[str, Any]:
+        runs, preserve = work.state.runs, work.state.preserve_ephemeral
+        return {"spec": server_spec.of(work.server, power_on=runs, preserve_ephemeral=preserve)}
 
     def rebuilt(self, batch: Sequence[Work[RebuildState]]) -> None:
         for work, answer in self._tools.agents.answers(batch, "rebuild"):
@@ -83,6 +93,8 @@ class Rebuild(OperationKind):
                     lasting_hardware.keep(work, facts)
                     self._note(work)
                     work.finish()
+                case Failed(error, facts=facts) if facts.get(UNCHANGED):
+                    self._leave_as_it_was(work, error)
                 case Failed(error):
                     self.give_up(work, error)
                 case Silent():

@@ -224,6 +224,7 @@ operations = sa.Table(
     sa.Column("tries", sa.Integer, nullable=False, default=0),
     sa.Column("data", sa.JSON, nullable=False, default=dict),
     sa.Column("result", sa.JSON(none_as_null=True)),
+    sa.Column("secrets", sa.JSON(none_as_null=True)),
     sa.Column("action_id", Id),
     sa.Column("due_at", Timestamp),
     sa.Column("lease", sa.String(64)),
@@ -236,7 +237,8 @@ operations = sa.Table(
     sqlite_autoincrement=True,
 )
 """`due_at` is when a conductor should look next: now for work, the deadline while an agent works. `result` is
-what the agent said, in a column of its own because it may come while a conductor writes the others."""
+what the agent said, in a column of its own because it may come while a conductor writes the others. `secrets`
+is what agents have to know and nobody else may, such as a password: whatever ends the operation erases it."""
 
 traces = sa.Table(
     "traces",

@@ -8,28 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any
 
 from moorage.drivers.calls import Calls, DriverCall, Interruption
 from moorage.drivers.contract import (
     NO_STATE,
     RUNNING,
     SHUT_DOWN,
+    BrokenServerError,
     DriverError,
     MachineFailedError,
     Node,
     NotOursError,
     ServerSpec,
 )
-from moorage.drivers.ironic.api.client import FILTERS, BusyError, IronicClient, IronicError
+from moorage.drivers.ironic.api.client import FILTERS, IronicClient, IronicError
 from moorage.drivers.ironic.api.record import UNUSED_STATES, NodeRecord
 from moorage.drivers.ironic.api.writer import Writer
 from moorage.drivers.ironic.nodes import inventory, leftovers
 from moorage.drivers.ironic.nodes.descriptions import Descriptions, Records, describe
 from moorage.drivers.ironic.nodes.failures import FailureLog
 from moorage.drivers.ironic.nodes.known_nodes import KnownNodes
+from moorage.drivers.ironic.nodes.late_rescues import LateRescues
 from moorage.drivers.ironic.nodes.leftovers import LastMarks
 from moorage.drivers.ironic.nodes.listing import NodeListing
 from moorage.drivers.ironic.nodes.partition import Partition
@@ -39,24 +40,15 @@ from moorage.drivers.ironic.servers import serial_console
 from moorage.drivers.ironic.servers.deploying import Deploying, Rebuilding, require_server
 from moorage.drivers.ironic.servers.operating import Interrupting, Powering, VifChange, power_of
 from moorage.drivers.ironic.servers.removing import Clearing, Removing, is_deployed_for_nobody
+from moorage.drivers.ironic.servers.rescuing import Rescuing, Unrescuing
 from moorage.drivers.ironic.servers.serial_console import SwitchingOnConsole
 from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.ironic.settling import Settling, Step
 from moorage.drivers.parts import ConsoleAddress, ConsoleType
 from moorage.drivers.rendezvous import share
 from moorage.drivers.shared_nodes import Held, SharedNode
 
 LOG = logging.getLogger(__name__)
-T = TypeVar("T")
-
-Step = Callable[[NodeRecord], bool]
-"""Does the next thing to a node; True once nothing is left to do."""
-
-
-@runtime_checkable
-class Compensating(Protocol):
-    """A step that undoes what it did to a node after losing it: nothing of it can be swept."""
-
-    def compensate(self, record: NodeRecord) -> None: ...
 
 
 class IronicDriver:
@@ -72,10 +64,12 @@ class IronicDriver:
         """May be replaced at any time; the next look goes by it."""
         self.fleet = KnownNodes()
         self._listing = NodeListing(client, self.fleet, self._settings.full_listing_interval)
+        self._settling = Settling(client, self.fleet, self._calls, self._settings)
         self._eligible: tuple[Records, Mapping[str, SharedNode]] = ({}, {})
         self._servers: tuple[Records, dict[str, int]] = ({}, {})
         self._last_marks = LastMarks(self.examine)
         self._counts = StateCounts()
+        self._late_rescues = LateRescues(self.examine, self._unattended_writer)
         self.machine_failures = FailureLog(self.fleet, self._settings, self.examine)
 
     def look(self) -> None:
@@ -86,6 +80,7 @@ class IronicDriver:
             # A machine that is being cleaned is in no pool: all hosts of the partition look after it then.
             self.machine_failures.look(self.fleet.listed() if self._reserved else self.fleet.owned())
             self._counts.look(partition, self.fleet.listed())
+            self._late_rescues.look(self.fleet.owned().values())
         except IronicError as error:
             raise DriverError(str(error)) from error
 
@@ -147,21 +142,16 @@ class IronicDriver:
 
     def examine(self, node_uuid: str) -> NodeRecord | None:
         """What Ironic itself says of a node; None if it has none such."""
-        record = self._client.node(node_uuid)
-        if record is None:
-            self.fleet.drop(node_uuid)
-        else:
-            self.fleet.put(record)
-        return record
+        return self._settling.examine(node_uuid)
 
     def spawn(self, spec: ServerSpec) -> int:
         with self._calls.begin(spec.uuid, "spawn") as call, self._watched(spec.uuid) as progress:
-            self._require(call, spec.node_uuid)
+            self._settling.require(call, spec.node_uuid)
             self._leave_other_node(call, spec)
-            mark, writer = marks.of(spec, self._home(spec)), self._writer(call, spec.node_uuid)
+            mark, writer = marks.of(spec, self._home(spec)), self._settling.writer(call, spec.node_uuid)
             step = Deploying(spec, mark, self._client, writer, progress, reserved=self._reserved)
             try:
-                self._settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
+                self._settling.settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
                 return self._run(call, spec)
             except NotOursError:
                 raise
@@ -178,7 +168,7 @@ class IronicDriver:
         with self._calls.begin(server_uuid, "destroy") as call:
             found = self._node_with(call, server_uuid)
             if found is not None and not self.fleet.lease.has_lost(found):
-                self._require(call, found)
+                self._settling.require(call, found)
                 self._remove(call, server_uuid, found)
 
     def interrupt(self, server_uuid: str) -> None:
@@ -193,13 +183,13 @@ class IronicDriver:
     def sweep(self, held: Held) -> bool:
         """Looks itself whether there is anything of ours to be removed: who told us may be wrong by now."""
         with self._calls.begin(held.server_uuid, "sweep") as call:
-            record = self._looked_at(call, held.node_uuid)
-            if record is None or not self._owns(call, record.uuid):
+            record = self._settling.look_at(call, held.node_uuid)
+            if record is None or not self._settling.owns(call, record.uuid):
                 return False
             mark = marks.read(record)
             if is_deployed_for_nobody(record, held.server_uuid):
-                step: Step = Clearing(held.server_uuid, self._writer(call, record.uuid))
-                self._settle(call, record.uuid, step, self._settings.deploy_timeout)
+                step: Step = Clearing(held.server_uuid, self._settling.writer(call, record.uuid))
+                self._settling.settle(call, record.uuid, step, self._settings.deploy_timeout)
             elif mark is not None and record.instance_uuid == held.server_uuid == mark.server_uuid:
                 self._remove(call, held.server_uuid, record.uuid)
             else:
@@ -211,14 +201,19 @@ class IronicDriver:
             return self._set_power(call, server_uuid, node_uuid, "power on", RUNNING)
 
     def stop(self, server_uuid: str, node_uuid: str) -> int:
-        """Politely first; hardware that knows no politeness, or a system that does not listen, is cut."""
         with self._calls.begin(server_uuid, "stop") as call:
-            try:
-                return self._set_power(call, server_uuid, node_uuid, "soft power off", SHUT_DOWN)
-            except DriverError as error:
-                self._calls.check(call)
-                LOG.info("node %s is powered off the hard way: %s", node_uuid, error)
-                return self._set_power(call, server_uuid, node_uuid, "power off", SHUT_DOWN)
+            return self._shut_down(call, server_uuid, node_uuid)
+
+    def _shut_down(self, call: DriverCall, server_uuid: str, node_uuid: str) -> int:
+        """Politely first; hardware that knows no politeness, or a system that does not listen, is cut."""
+        try:
+            return self._set_power(call, server_uuid, node_uuid, "soft power off", SHUT_DOWN)
+        except NotOursError:
+            raise
+        except DriverError as error:
+            self._calls.check(call)
+            LOG.info("node %s is powered off the hard way: %s", node_uuid, error)
+            return self._set_power(call, server_uuid, node_uuid, "power off", SHUT_DOWN)
 
     def reboot(self, server_uuid: str, node_uuid: str, *, hard: bool) -> int:
         with self._calls.begin(server_uuid, "reboot") as call:
@@ -240,20 +235,20 @@ class IronicDriver:
                 seen = power_of(record)
                 return record.reservation is None
 
-            self._settle(call, node_uuid, step, self._settings.power_timeout)
+            self._settling.settle(call, node_uuid, step, self._settings.power_timeout)
             return seen
 
     def trigger_crash_dump(self, server_uuid: str, node_uuid: str) -> None:
         with self._calls.begin(server_uuid, "crash dump") as call:
-            step = Interrupting(server_uuid, self._writer(call, node_uuid))
-            self._settle(call, node_uuid, step, self._settings.power_timeout)
+            step = Interrupting(server_uuid, self._settling.writer(call, node_uuid))
+            self._settling.settle(call, node_uuid, step, self._settings.power_timeout)
 
     def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
         with self._calls.begin(server_uuid, "console") as call:
             if console_type is not ConsoleType.SERIAL:
                 raise DriverError(f"machines of Ironic have no {console_type} console here")
-            step = SwitchingOnConsole(server_uuid, self._client, self._writer(call, node_uuid))
-            self._settle(call, node_uuid, step, serial_console.TIMEOUT)
+            step = SwitchingOnConsole(server_uuid, self._client, self._settling.writer(call, node_uuid))
+            self._settling.settle(call, node_uuid, step, serial_console.TIMEOUT)
             assert step.address is not None
             return step.address
 
@@ -266,16 +261,54 @@ class IronicDriver:
 
     def _set_vif(self, name: str, server_uuid: str, node_uuid: str, port_id: str, *, attached: bool) -> None:
         with self._calls.begin(server_uuid, name) as call:
-            writer = self._writer(call, node_uuid)
+            writer = self._settling.writer(call, node_uuid)
             step = VifChange(server_uuid, port_id, self._client, writer, attached=attached)
-            self._settle(call, node_uuid, step, self._settings.power_timeout)
+            self._settling.settle(call, node_uuid, step, self._settings.power_timeout)
 
     def rebuild(self, spec: ServerSpec) -> int:
         with self._calls.begin(spec.uuid, "rebuild") as call, self._watched(spec.uuid) as progress:
-            mark, writer = marks.of(spec, self._home(spec)), self._writer(call, spec.node_uuid)
+            mark, writer = marks.of(spec, self._home(spec)), self._settling.writer(call, spec.node_uuid)
             step = Rebuilding(spec, mark, self._client, writer, progress)
-            self._settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
+            self._settling.settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
             return self._run(call, spec)
+
+    def rescue(self, spec: ServerSpec) -> int:
+        """What comes to nothing is undone, so that the server is what it was."""
+        with self._calls.begin(spec.uuid, "rescue") as call, self._watched(spec.uuid) as progress:
+            step = Rescuing(spec, self._client, self._settling.writer(call, spec.node_uuid), progress)
+            try:
+                self._settling.settle(call, spec.node_uuid, step.prepare, self._settings.power_timeout)
+                if step.shall_stop:
+                    self._shut_down(call, spec.uuid, spec.node_uuid)
+                self._settling.settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
+                return self._set_power(call, spec.uuid, spec.node_uuid, "power on", RUNNING)
+            except NotOursError:
+                raise
+            except DriverError:
+                self._calls.check(call)  # whoever cut it short cleans up
+                if step.prepared:
+                    self._undo_rescue(call, spec, step)
+                raise
+
+    def _undo_rescue(self, call: DriverCall, spec: ServerSpec, step: Rescuing) -> None:
+        try:
+            self._settling.settle(call, spec.node_uuid, step.tidy, self._settings.power_timeout)
+            self._leave_rescue(call, spec.uuid, spec.node_uuid, runs=step.ran)
+        except NotOursError:
+            raise
+        except DriverError as error:
+            self._calls.check(call)
+            raise BrokenServerError(f"it was not rescued, nor is it itself again: {error}") from error
+
+    def unrescue(self, server_uuid: str, node_uuid: str) -> int:
+        with self._calls.begin(server_uuid, "unrescue") as call, self._watched(server_uuid):
+            return self._leave_rescue(call, server_uuid, node_uuid, runs=True)
+
+    def _leave_rescue(self, call: DriverCall, server_uuid: str, node_uuid: str, *, runs: bool) -> int:
+        step = Unrescuing(server_uuid, self._settling.writer(call, node_uuid))
+        self._settling.settle(call, node_uuid, step, self._settings.deploy_timeout)
+        power = (RUNNING, "power on") if runs else (SHUT_DOWN, "power off")
+        return self._set_power(call, server_uuid, node_uuid, power[1], power[0])
 
     def close(self) -> None:
         self._calls.close()
@@ -288,63 +321,25 @@ class IronicDriver:
         """The node of the cloud that the server is on."""
         return spec.node_uuid
 
-    def _writer(self, call: DriverCall, node_uuid: str) -> Writer:
-        return Writer(self._client, node_uuid, lambda: self._require(call, node_uuid))
+    def _unattended_writer(self, node_uuid: str) -> Writer:
+        """For what nobody asked for: a node that is not surely ours now is left for another time."""
+
+        def require() -> None:
+            if not self.fleet.lease.has(node_uuid, patience=0):
+                raise NotOursError(node_uuid)
+
+        return Writer(self._client, node_uuid, require)
 
     def _remove(self, call: DriverCall, server_uuid: str, node_uuid: str) -> None:
-        writer = self._writer(call, node_uuid)
+        writer = self._settling.writer(call, node_uuid)
         step = Removing(server_uuid, self._client, writer, reserved=self._reserved)
-        self._settle(call, node_uuid, step, self._settings.deploy_timeout)
+        self._settling.settle(call, node_uuid, step, self._settings.deploy_timeout)
 
     def _set_power(self, call: DriverCall, server_uuid: str, node_uuid: str, target: str, power: int) -> int:
-        writer = self._writer(call, node_uuid)
+        writer = self._settling.writer(call, node_uuid)
         step = Powering(server_uuid, target, power, self._client, writer)
-        self._settle(call, node_uuid, step, self._settings.power_timeout)
+        self._settling.settle(call, node_uuid, step, self._settings.power_timeout)
         return power
-
-    def _settle(self, call: DriverCall, node_uuid: str, step: Step, seconds: float) -> None:
-        """Take the step until nothing is left to do, with patience for a node that is locked for a while."""
-        deadline = time.monotonic() + seconds
-        failures = 0
-        while True:
-            self._calls.check(call)
-            if self.fleet.lease.has_lost(node_uuid):
-                self._compensate(node_uuid, step)
-                raise NotOursError(node_uuid)
-            try:
-                record = self.examine(node_uuid)
-                if record is None:
-                    raise DriverError(f"Ironic has no node {node_uuid}", retry_elsewhere=True)
-                if step(record):
-                    return
-                failures = 0
-            except BusyError as error:
-                failures += 1
-                if failures > self._settings.retries:
-                    raise DriverError(str(error), retry_elsewhere=True) from error
-            except IronicError as error:
-                raise DriverError(str(error), retry_elsewhere=True) from error
-            if time.monotonic() > deadline:
-                raise MachineFailedError(f"node {node_uuid} was not done after {seconds:.0f} s")
-            call.wait(self._settings.poll_interval)
-
-    def _compensate(self, node_uuid: str, step: Step) -> None:
-        """What was ordered last may have come when the node was another server's already."""
-        if isinstance(step, Compensating):
-            with contextlib.suppress(IronicError):
-                record = self._client.node(node_uuid)
-                if record is not None:
-                    step.compensate(record)
-
-    def _owns(self, call: DriverCall, node_uuid: str) -> bool:
-        owns = self.fleet.lease.has(node_uuid, self._settings.ownership_patience)
-        self._calls.check(call)
-        return owns
-
-    def _require(self, call: DriverCall, node_uuid: str) -> None:
-        """Another host may have got the node since: then it is that one's to work on."""
-        if not self._owns(call, node_uuid):
-            raise NotOursError(node_uuid)
 
     def _run(self, call: DriverCall, spec: ServerSpec) -> int:
         if spec.power_on:
@@ -364,30 +359,14 @@ class IronicDriver:
             if found != told:
                 LOG.warning("server %s is on node %s still, and has to leave it first", spec.uuid, found)
                 told = found
-            if self._owns(call, found):
+            if self._settling.owns(call, found):
                 self._remove(call, spec.uuid, found)
             else:
                 call.wait(self._settings.poll_interval)
         raise DriverError(f"the server does not leave node {found}", retry_elsewhere=True)
 
     def _node_with(self, call: DriverCall, server_uuid: str) -> str | None:
-        return self._patiently(call, lambda: self._client.node_with(server_uuid))
-
-    def _looked_at(self, call: DriverCall, node_uuid: str) -> NodeRecord | None:
-        return self._patiently(call, lambda: self.examine(node_uuid))
-
-    def _patiently(self, call: DriverCall, ask: Callable[[], T]) -> T:
-        for look in range(self._settings.retries):
-            self._calls.check(call)
-            try:
-                return ask()
-            except BusyError as error:
-                if look == 0:
-                    LOG.warning("Ironic can't be asked yet: %s", error)
-                call.wait(self._settings.poll_interval)
-            except IronicError as error:
-                raise DriverError(str(error)) from error
-        raise DriverError("Ironic does not answer", retry_elsewhere=True)
+        return self._settling.patiently(call, lambda: self._client.node_with(server_uuid))
 
     def _undo(self, spec: ServerSpec) -> None:
         """Give the node back after a failure; what can't be done now is done when a conductor asks for it."""

@@ -10,8 +10,10 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from moorage.bus.contract import BROKEN
 from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event
+from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import VmState
 from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
@@ -42,8 +44,10 @@ class HostTask(OperationKind):
             match answer:
                 case Done(facts):
                     self.succeed(work, facts)
-                case Failed(error):
+                case Failed(error, facts=facts):
                     self.give_up(work, error)
+                    if facts.get(BROKEN):
+                        work.changes |= {"vm_state": VmState.ERROR.value, "fault": fault(error)}
                 case Silent():
                     self.give_up(work, "the host did not answer")
 

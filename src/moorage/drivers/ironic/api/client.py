@@ -26,6 +26,7 @@ from moorage.drivers.ironic.api.record import (
     MORE_FIELDS,
     PORT_FIELDS,
     PORT_GROUP_FIELDS,
+    RESCUE,
     RESERVATION_FIELDS,
     MachinePort,
     MachinePortGroup,
@@ -198,6 +199,11 @@ class IronicClient:
         """Brings nothing along: what is done to the node is what is written down there."""
         self._ask("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": target})
 
+    def rescue(self, uuid: str, password: str) -> None:
+        """Of all orders the one that brings something along: Ironic takes a password in no other way."""
+        body = {"target": RESCUE, "rescue_password": password}
+        self._ask("PUT", f"/v1/nodes/{uuid}/states/provision", body, secret=True)
+
     def set_power(self, uuid: str, target: str) -> None:
         self._ask("PUT", f"/v1/nodes/{uuid}/states/power", {"target": target})
 
@@ -290,12 +296,13 @@ class IronicClient:
                 raise
             raise MarkerGoneError(marker) from error
 
-    def _ask(self, method: str, path: str, body: Any = None) -> bytes:
-        answer = self._send(method, path, body, text(self.version()))
+    def _ask(self, method: str, path: str, body: Any = None, *, secret: bool = False) -> bytes:
+        answer = self._send(method, path, body, text(self.version()), secret=secret)
         content: bytes = answer.content
         return content
 
-    def _send(self, method: str, path: str, body: Any, version: str) -> Any:
+    def _send(self, method: str, path: str, body: Any, version: str, *, secret: bool = False) -> Any:
+        """What is `secret` is in no log, whatever is logged of others."""
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if version:
             headers["X-OpenStack-Ironic-API-Version"] = version
@@ -308,6 +315,7 @@ class IronicClient:
                 raise_exc=False,
                 timeout=self._timeout,
                 connect_retries=0,
+                log=not secret,
             )
         except exceptions.ClientException as error:
             REQUESTS.labels(method, "none").inc()

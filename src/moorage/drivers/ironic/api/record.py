@@ -14,6 +14,13 @@ DEPLOY_FAILED = "deploy failed"
 DELETING = "deleting"
 ERROR = "error"
 REBUILD = "rebuild"
+RESCUE = "rescue"
+RESCUING = "rescuing"
+RESCUE_WAIT = "rescue wait"
+RESCUE_FAILED = "rescue failed"
+UNRESCUE = "unrescue"
+UNRESCUING = "unrescuing"
+UNRESCUE_FAILED = "unrescue failed"
 POWER_ON = "power on"
 POWER_OFF = "power off"
 
@@ -27,6 +34,11 @@ UNUSED_STATES = frozenset(
 
 DEPLOYED_STATES = frozenset({ACTIVE, DEPLOYING, WAITING, DEPLOY_FAILED})
 """In these a node was told to deploy something."""
+
+RESCUED_STATES = frozenset({RESCUE, RESCUE_FAILED, UNRESCUE_FAILED})
+"""In these a node does not run from its own disk, and can be told to."""
+RESCUE_CHANGES = frozenset({RESCUING, RESCUE_WAIT, UNRESCUING})
+"""In these it is on its way there or back."""
 
 
 class NodeRecord(msgspec.Struct, frozen=True, gc=False):
@@ -60,6 +72,8 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     extra: dict[str, Any] = {}
     protected: bool = False
     protected_reason: str | None = None
+    rescue_interface: str | None = None
+    driver_internal_info: dict[str, Any] = {}
 
     def as_listed(self) -> NodeRecord:
         """Without what a listing does not ask for: what two listings say can be compared."""
@@ -74,6 +88,8 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
             extra={},
             protected=False,
             protected_reason=None,
+            rescue_interface=None,
+            driver_internal_info={},
         )
 
     @property
@@ -104,6 +120,8 @@ REPORT_FIELDS = {"last_error": (1, 1), "maintenance_reason": (1, 1)}
 
 PROTECTION = (1, 48)
 """The version from which nodes can be protected."""
+RESCUES = (1, 38)
+"""The version from which nodes can be rescued."""
 
 MORE_FIELDS = {
     "target_power_state": (1, 1),
@@ -114,6 +132,8 @@ MORE_FIELDS = {
     "extra": (1, 1),
     "protected": PROTECTION,
     "protected_reason": PROTECTION,
+    "rescue_interface": RESCUES,
+    "driver_internal_info": (1, 3),
 }
 """What is asked for besides of single nodes."""
 

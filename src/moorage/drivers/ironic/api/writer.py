@@ -8,15 +8,16 @@ did by our mark, and undoes it).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from moorage.drivers.ironic.api.client import BusyError, ChangedError, IronicClient, IronicError
-from moorage.drivers.ironic.api.record import ACTIVE, REBUILD
+from moorage.drivers.ironic.api.record import ACTIVE, REBUILD, UNRESCUE
 from moorage.drivers.ironic.servers import mark as marks
 from moorage.drivers.ironic.servers.mark import Change, Mark
 
 Info = dict[str, Any]
+_INFO = "/instance_info"
 
 
 class Writer:
@@ -55,6 +56,37 @@ class Writer:
         """Late: refused, since a node in use is protected; while one is being deployed, said there."""
         self._order(REBUILD)
 
+    def restore(self, mark: Mark, info: Info, added: Collection[str], *, protect: bool) -> None:
+        """What the node said before a rebuild that was refused.
+
+        Late: refused, unless it is this deployment's still.
+        """
+        entries = [{"op": "add", "path": f"{_INFO}/{name}", "value": said} for name, said in info.items()]
+        removals = [{"op": "remove", "path": f"{_INFO}/{name}"} for name in sorted(added)]
+        protection = marks.protection(mark) if protect else []
+        self._change(marks.only_if(mark), *entries, *removals, *protection)
+
+    def prepare_rescue(self, server_uuid: str, seen: Mark | None, wanted: Change, note: Change) -> None:
+        """What the node is rescued for, and that an order to do so is on its way.
+
+        Late: refused, unless it is this deployment's still; then it tells of a rescue that was.
+        """
+        condition = marks.associate(server_uuid) if seen is None else marks.only_if(seen)
+        self._change(condition, wanted, note)
+
+    def rescue(self, password: str) -> None:
+        """Late: nobody refuses it. But the node says that such an order may come (`prepare_rescue`), and
+        not that it is rescued for anything: so its owner has it unrescued (`late_rescues.py`)."""
+        self._make(lambda: self._client.rescue(self._node_uuid, password))
+
+    def unrescue(self) -> None:
+        """Late: refused, unless the node is rescued; then it runs from its own disk again, too early."""
+        self._order(UNRESCUE)
+
+    def forget(self, *paths: str) -> None:
+        """Late: refused, unless they are there; then they go a little early or for the second time."""
+        self._change(*({"op": "remove", "path": path} for path in paths))
+
     def protect(self, mark: Mark) -> None:
         """Late: refused, unless it is this deployment's still."""
         self._change(marks.only_if(mark), *marks.protection(mark))
@@ -83,7 +115,7 @@ class Writer:
 
         Late: refused, unless it is this deployment's still.
         """
-        removals = ({"op": "remove", "path": path} for path in ("/instance_uuid", "/instance_info"))
+        removals = ({"op": "remove", "path": path} for path in ("/instance_uuid", _INFO))
         self._change(marks.only_if(seen), *removals)
 
     def set_power(self, target: str) -> None:
@@ -127,4 +159,4 @@ class Writer:
 
 
 def _info(info: Info) -> Change:
-    return {"op": "add", "path": "/instance_info", "value": info}
+    return {"op": "add", "path": _INFO, "value": info}

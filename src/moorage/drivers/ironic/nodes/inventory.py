@@ -44,6 +44,7 @@ def find(record: NodeRecord) -> DescribedNode:
         name=record.uuid,
         hypervisor_type=HYPERVISOR_TYPE,
         binds_ports=True,
+        keeps_ephemeral=True,
         inventories={class_of(record.resource_class): unit},
         traits=sorted({*TRAITS, *record.traits}),
         facts={

@@ -62,6 +62,7 @@ def own(
         hypervisor_type=HYPERVISOR_TYPE,
         binds_ports=True,
         pool=True,
+        keeps_ephemeral=True,
         inventories=inventories,
         traits=sorted(traits),
         facts=_facts(partition, described),
@@ -78,8 +79,16 @@ def inherited(
     present = {inventory.class_of(record.resource_class) for record in records if record.resource_class}
     inventories = {name: _full(held[name]) for name in sorted(present | held.keys())}
     inventories[SEAT] = _full(len(mine))
-    traits = list(inventory.TRAITS)
-    return Node(pool_uuid, home, HYPERVISOR_TYPE, inventories, traits, binds_ports=True, pool=True)
+    return Node(
+        uuid=pool_uuid,
+        name=home,
+        hypervisor_type=HYPERVISOR_TYPE,
+        inventories=inventories,
+        traits=list(inventory.TRAITS),
+        binds_ports=True,
+        pool=True,
+        keeps_ephemeral=True,
+    )
 
 
 def capacity(

@@ -261,6 +261,14 @@ class ReservingDriver:
         with self._machine(server_uuid, node_uuid) as machine:
             self._machines.trigger_crash_dump(server_uuid, machine)
 
+    def rescue(self, spec: ServerSpec) -> int:
+        with self._machine(spec.uuid, spec.node_uuid) as machine:
+            return self._machines.rescue(msgspec.structs.replace(spec, node_uuid=machine))
+
+    def unrescue(self, server_uuid: str, node_uuid: str) -> int:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.unrescue(server_uuid, machine)
+
     def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
         with self._machine(server_uuid, node_uuid) as machine:
             return self._machines.console(server_uuid, machine, console_type)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
-from moorage.drivers.contract import DriverError, MachineFailedError, ServerSpec
-from moorage.drivers.ironic.api.client import IronicClient, IronicError
+from moorage.drivers.contract import DriverError, MachineFailedError, ServerSpec, UnchangedError
+from moorage.drivers.ironic.api.client import BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.api.record import (
     ACTIVE,
     AVAILABLE,
@@ -31,6 +32,8 @@ from moorage.drivers.ironic.servers.removing import Removing
 
 LOG = logging.getLogger(__name__)
 
+_REBUILDABLE = frozenset({ACTIVE, DEPLOY_FAILED, ERROR})
+"""Where Ironic takes the order."""
 _PROGRESS = {AVAILABLE: 10, DEPLOYING: 30, WAITING: 60, ACTIVE: 90}
 _VALIDATED = ("boot", "deploy", "network", "power", "storage")
 
@@ -174,6 +177,9 @@ class Deploying(_Finishing):
 class Rebuilding(_Finishing):
     """Ordered once, whoever asks again: the node itself says for which work that was done."""
 
+    _before: dict[str, Any] | None = None
+    """What was written down on the node."""
+
     def __call__(self, record: NodeRecord) -> bool:
         require_server(record, self._spec.uuid)
         self._note(record)
@@ -181,16 +187,42 @@ class Rebuilding(_Finishing):
             return False
         if deployment.is_rebuilt(self._spec, record):
             return self._is_finished(record)
-        if record.protected and not marks.is_protected_by_us(record):
-            raise DriverError(f"node {record.uuid} is protected in Ironic: {record.protected_reason or ''}")
-        self._writer.prepare_rebuild(
-            self._mark,
-            deployment.rebuild_info(self._with_links(record.uuid), self._mark, record),
-            marks.read(record),
-            unprotect=record.protected,
-        )
-        self._writer.rebuild()
+        self._require_rebuildable(record)
+        self._before = self._before or dict(record.instance_info)
+        info = self._info(record)
+        self._writer.prepare_rebuild(self._mark, info, marks.read(record), unprotect=record.protected)
+        self._give_order(record, info)
         return False
+
+    def _require_rebuildable(self, record: NodeRecord) -> None:
+        """What Ironic would refuse is refused here, before anything is written down."""
+        if record.protected and not marks.is_protected_by_us(record):
+            why = f"is protected in Ironic: {record.protected_reason or ''}"
+        elif record.maintenance:
+            why = "is in maintenance"
+        elif record.state not in _REBUILDABLE:
+            why = f"is in state {record.state!r}"
+        else:
+            return
+        raise UnchangedError(f"node {record.uuid} {why}")
+
+    def _info(self, record: NodeRecord) -> dict[str, Any]:
+        try:
+            return deployment.rebuild_info(self._with_links(record.uuid), self._mark, record)
+        except DriverError as error:
+            raise UnchangedError(str(error)) from error
+
+    def _give_order(self, record: NodeRecord, info: dict[str, Any]) -> None:
+        """If it is refused, the node says again what it said before, but for what Ironic does not tell."""
+        try:
+            self._writer.rebuild()
+        except BusyError:
+            raise
+        except IronicError as error:
+            before = deployment.told(self._before)
+            added = info.keys() - (self._before or {}).keys() - deployment.OURS
+            self._writer.restore(self._mark, before, added, protect=record.protected)
+            raise UnchangedError(str(error)) from error
 
 
 def require_server(record: NodeRecord, server_uuid: str) -> None:

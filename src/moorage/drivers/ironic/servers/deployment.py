@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -16,8 +17,12 @@ IMAGE_PREFIX = "baremetal:"
 """Properties of an image that begin so go to Ironic as they are: `baremetal:image_source`, for instance."""
 ROOT_DEVICE = "baremetal:root_device"
 """The extra spec of a flavor that says which disk to deploy to, as a JSON object of Ironic's hints."""
+_MASKED = "******"
+"""What Ironic says in place of a secret."""
 REBUILD_MARK = "moorage_rebuild"
 """Where a node keeps for which work it is rebuilt, and when its provision state had changed before that."""
+OURS = frozenset({marks.FIELD, REBUILD_MARK})
+"""What we write into `instance_info` for ourselves."""
 
 
 def instance_info(spec: ServerSpec) -> dict[str, Any]:
@@ -55,7 +60,15 @@ def whole_info(spec: ServerSpec, mark: Mark) -> dict[str, Any]:
 
 def rebuild_info(spec: ServerSpec, mark: Mark, record: NodeRecord) -> dict[str, Any]:
     """Marked before it is ordered: another host that goes on with this work sees how far it has come."""
-    return whole_info(spec, mark) | {REBUILD_MARK: _rebuild_mark(spec, record)}
+    kept = {"preserve_ephemeral": True} if spec.preserve_ephemeral else {}
+    return whole_info(spec, mark) | kept | {REBUILD_MARK: _rebuild_mark(spec, record)}
+
+
+def told(info: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What Ironic has told of a node's `instance_info`: it keeps config drives and passwords to itself. Whose
+    the deployment is does not become another one's again."""
+    known = {name: said for name, said in (info or {}).items() if said != _MASKED}
+    return {name: said for name, said in known.items() if name not in OURS}
 
 
 def is_rebuilt(spec: ServerSpec, record: NodeRecord) -> bool:

@@ -9,6 +9,8 @@ from moorage.drivers.ironic.api.record import (
     DELETING,
     DEPLOYED_STATES,
     DEPLOYING,
+    RESCUING,
+    UNRESCUING,
     UNUSED_STATES,
     NodeRecord,
 )
@@ -35,7 +37,7 @@ class Removing:
             return True
         if record.state == AVAILABLE:
             return self._release(record)
-        if record.state in (DEPLOYING, DELETING):
+        if record.state in (DEPLOYING, DELETING, RESCUING, UNRESCUING):
             return False
         # Also from states that we don't know: only Ironic can say that this is not possible.
         if marks.is_protected_by_us(record):

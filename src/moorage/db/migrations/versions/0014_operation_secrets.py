@@ -1,0 +1,15 @@
+"""What agents have to know for an operation, and nobody else may; it is erased when the operation ends."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0014"
+down_revision = "0013"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("operations", sa.Column("secrets", sa.JSON(none_as_null=True)))
