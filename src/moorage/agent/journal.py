@@ -236,7 +236,8 @@ class Journal:
 
     def _begin(self, file: sqlite3.Connection, task: Task) -> None:
         """Of secrets only the names: what is written to a disk is hard to erase from it."""
-        kept = msgspec.structs.replace(task, secrets=dict.fromkeys(task.secrets, ""))
+        names = dict.fromkeys(task.secrets, "")
+        kept = msgspec.structs.replace(task, secrets=names) if names else task
         file.execute(
             "INSERT OR REPLACE INTO tasks VALUES (?, ?, ?, ?, ?, NULL, 0, ?)",
             (task.server_uuid, *fence(task), msgspec.msgpack.encode(kept), time.time()),

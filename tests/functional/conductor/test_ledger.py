@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 import sqlalchemy as sa
 
 from moorage.core.clock import utcnow
@@ -149,6 +150,29 @@ def test_attempts_grow_across_the_operations_of_a_server(database: Database) -> 
     first = row_of(database, enqueue(database, server_id)).attempt
     second = row_of(database, enqueue(database, server_id, "delete")).attempt
     assert second > first
+
+
+@pytest.mark.parametrize("outcome", ["done", "failed", "cancelled"])
+def test_secrets_are_there_until_the_operation_ends_however_it_does(database: Database, outcome: str) -> None:
+    server_id, secrets = make_server(database), {"admin_password": "let me in"}
+    operation_id = database.transact(
+        lambda connection: queue.enqueue(connection, server_id, "build", {}, secrets=secrets)
+    )
+    [operation] = lease(database, "first")
+    assert operation.secrets == secrets
+    assert "let me in" not in repr(operation)
+    point = Checkpoint(operation, later(), used_result=True)
+    database.transact(lambda connection: checkpoints.save(connection, [point]))
+    assert row_of(database, operation_id).secrets == secrets, "a checkpoint in between keeps them"
+
+    def end(connection: sa.Connection) -> None:
+        if outcome == "cancelled":
+            queue.cancel(connection, server_id)
+        else:
+            checkpoints.finish(connection, [Completion(operation, outcome)])
+
+    database.transact(end)
+    assert row_of(database, operation_id).secrets is None
 
 
 def test_cancelling_fences_the_holder_but_shows_that_it_may_be_at_work(database: Database) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from moorage.db.tables.metadata import METADATA
+from moorage.images.catalogue import Catalogue
 from tests.functional.conductor.metal_yard import MetalYard
 from tests.support import simulated_ironic
 from tests.support.processes import wait_until
@@ -54,6 +59,103 @@ def test_it_is_not_moved_but_interrupted_and_ironic_knows_whose_it_is(
     assert act(cloud, server, {"trigger_crash_dump": None})[0] == 202
     wait_until(lambda: ironic.interrupted == [machine], "the interrupt", 30)
     cloud.await_rest()
+
+
+def test_it_is_rescued_with_the_password_that_the_user_is_told(
+    cloud: MetalYard, ironic: SimulatedIronic, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    (server,) = cloud.boot_metal()
+    cloud.await_status([server], "ACTIVE")
+    (machine,) = ironic.holders(server)
+    for given in ({"adminPass": "a password of mine"}, None):
+        status, said = act(cloud, server, {"rescue": given})
+        assert status == 200, said
+        password = json.loads(said)["adminPass"]
+        cloud.await_status([server], "RESCUE")
+        assert ironic.passwords[machine] == password
+        if given is not None:
+            assert password == given["adminPass"]
+        assert password not in everything_kept(cloud, tmp_path)
+        assert password not in caplog.text
+        assert act(cloud, server, {"unrescue": None})[0] == 202
+        cloud.await_status([server], "ACTIVE")
+        assert ironic.nodes[machine]["provision_state"] == "active"
+    act(cloud, server, {"rescue": None})
+    cloud.await_status([server], "RESCUE")
+    cloud.delete(server)
+    cloud.await_gone([server])
+    assert cloud.holders() == set()
+
+
+def everything_kept(cloud: MetalYard, directory: Path) -> str:
+    """What the database and the files of agents have."""
+    with cloud.placement.database.read() as connection:
+        rows = [
+            repr(row)
+            for table in METADATA.sorted_tables
+            for row in connection.execute(sa.select(table)).all()
+        ]
+    files = [
+        path.read_bytes().decode(errors="replace") for path in directory.rglob("journal*") if path.is_file()
+    ]
+    assert files
+    return "\n".join(rows + files)
+
+
+def test_one_that_can_not_be_rescued_is_what_it_was_and_says_why(
+    cloud: MetalYard, ironic: SimulatedIronic
+) -> None:
+    (server,) = cloud.boot_metal()
+    cloud.await_status([server], "ACTIVE")
+    (machine,) = ironic.holders(server)
+    ironic.unrescuable[machine] = "no answer from http://10.0.0.7/ramdisk"
+    assert act(cloud, server, {"rescue": None})[0] == 200
+    cloud.await_rest()
+    shown = cloud.server(server)
+    assert (shown["status"], shown["OS-EXT-STS:power_state"]) == ("ACTIVE", 1)
+    assert ironic.nodes[machine]["provision_state"] == "active"
+    actions = cloud.get(f"/v2.1/servers/{server}/os-instance-actions")["instanceActions"]
+    assert [one["message"] for one in actions if one["action"] == "rescue"] == ["Error"]
+    ironic.nodes[machine]["rescue_interface"] = "no-rescue"
+    asked = list(ironic.nodes[machine].items())
+    assert act(cloud, server, {"rescue": None})[0] == 200
+    cloud.await_rest()
+    assert list(ironic.nodes[machine].items()) == asked, "nothing was done to it"
+
+
+def other_image(cloud: MetalYard) -> str:
+    """Another one than machines are made from."""
+    database = cloud.placement.database
+    values = {"location": "http://images/other", "properties": {"baremetal:image_type": "whole-disk"}}
+    Catalogue(database).seed({"other": values})
+    images = cloud.get("/image/v2/images")["images"]
+    return str(next(one["id"] for one in images if one["name"] == "other"))
+
+
+def test_a_rebuild_that_is_refused_changes_nothing_and_shows_the_old_image(
+    cloud: MetalYard, ironic: SimulatedIronic
+) -> None:
+    (server,) = cloud.boot_metal(config_drive=True)
+    cloud.await_status([server], "ACTIVE")
+    (machine,) = ironic.holders(server)
+    before, other = cloud.server(server), other_image(cloud)
+    ironic.nodes[machine] |= {"maintenance": True, "maintenance_reason": "mine"}
+    there = json.dumps(ironic.nodes[machine])
+    assert act(cloud, server, {"rebuild": {"imageRef": other}})[0] == 202
+    cloud.await_rest()
+    shown = cloud.server(server)
+    assert (shown["status"], shown["image"]["id"]) == ("ACTIVE", before["image"]["id"])
+    assert json.dumps(ironic.nodes[machine]) == there
+    ironic.nodes[machine]["maintenance"] = False
+    wanted = {"imageRef": other, "preserve_ephemeral": True}
+    assert act(cloud, server, {"rebuild": wanted})[0] == 202
+    cloud.await_rest()
+    shown = cloud.server(server)
+    assert (shown["status"], shown["image"]["id"]) == ("ACTIVE", other)
+    info = ironic.nodes[machine]["instance_info"]
+    assert (info["preserve_ephemeral"], info["image_source"]) == (True, "http://images/other")
+    assert info["configdrive"], "it has one again"
 
 
 @pytest.mark.parametrize("cloud", ["scheduler"], indirect=True)

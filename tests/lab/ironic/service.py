@@ -11,7 +11,7 @@ from typing import Protocol
 
 import requests
 
-from tests.lab.ironic import settings
+from tests.lab.ironic import hardware, settings
 from tests.lab.ironic.nodes import HEADERS, Nodes
 from tests.lab.ironic.pristine import IRONIC, ironic_database
 from tests.support.postgres import Postgres
@@ -53,10 +53,11 @@ def running(
         config = directory / "ironic.conf"
         common = settings.common(directory, url, port, deploy_delay)
         config.write_text(ini(common if beside is None else beside.known_to(common)))
+        environment = _environment(hardware.install(directory))
         # Nothing in it is worth a polite end, which takes long.
         stack.callback(_api(programs, directory, config, port).kill)
         for group, address in zip(groups, _addresses(len(groups)), strict=True):
-            stack.callback(_conductor(programs, directory, config, group, address).kill)
+            stack.callback(_conductor(programs, config, group, address, environment).kill)
         nodes = Nodes(f"http://127.0.0.1:{port}", directory, token)
         wait_until(lambda: nodes.conductors() == len(groups), "Ironic's conductors", 120)
         yield nodes
@@ -86,11 +87,18 @@ def _api(programs: Path, directory: Path, config: Path, port: int) -> Service:
     return start_service(command, port, directory / "api.log", _quiet(), ready=answers, timeout=120)
 
 
-def _conductor(programs: Path, directory: Path, config: Path, group: str, address: str) -> Service:
+def _conductor(
+    programs: Path, config: Path, group: str, address: str, environment: dict[str, str]
+) -> Service:
+    directory = config.parent
     own = directory / f"conductor-{group}.conf"
     own.write_text(ini(settings.conductor(group, address)))
     command: list[str | Path] = [programs / "ironic-conductor", "--config-file", config, "--config-file", own]
-    return start_service(command, 0, directory / f"conductor-{group}.log", _quiet(), ready=lambda: True)
+    return start_service(command, 0, directory / f"conductor-{group}.log", environment, ready=lambda: True)
+
+
+def _environment(plugins: Path) -> dict[str, str]:
+    return {**_quiet(), "PYTHONPATH": str(plugins)}
 
 
 def _quiet() -> dict[str, str]:

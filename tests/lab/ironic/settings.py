@@ -9,15 +9,15 @@ from tests.support.profiles import Settings
 _INTERFACES = {
     "bios": "no-bios",
     "boot": "fake",
-    "console": "fake",
+    "console": "fake,fake-graphical,lab",
     "deploy": "fake",
     "firmware": "no-firmware",
     "inspect": "no-inspect",
-    "management": "fake",
+    "management": "fake,lab",
     "network": "noop",
     "power": "fake",
     "raid": "no-raid",
-    "rescue": "no-rescue",
+    "rescue": "fake,lab,no-rescue",
     "storage": "noop",
     "vendor": "no-vendor",
 }

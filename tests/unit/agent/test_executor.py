@@ -7,9 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from moorage.bus.contract import DISCARD
+from moorage.bus.contract import ADMIN_PASSWORD, DISCARD
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, NotOursError, ServerSpec
 from moorage.drivers.fake.driver import FakeSettings
 from tests.support.processes import wait_until
@@ -159,6 +160,29 @@ def test_interrupted_work_goes_on_after_a_restart(tmp_path: Path) -> None:
     second = Stand(tmp_path)
     assert second.wait_for(1)[0].server_uuid == "server-1"
     assert set(second.driver.servers()) == {"server-1", "server-2"}
+    second.end()
+
+
+def test_what_is_secret_is_in_no_file_and_has_to_come_again_after_a_restart(tmp_path: Path) -> None:
+    first = Stand(tmp_path, FakeSettings(hang_seconds=60))
+    first.do(first.task("spawn", rescue="delay=0.5"))
+    first.wait_for(1)
+    spec = ServerSpec("server-1", "s", "p", "u", first.driver.nodes()[0].uuid, {})
+    payload = {"spec": msgspec.to_builtins(spec)}
+    rescue = msgspec.structs.replace(
+        first.task("rescue", operation=2), payload=payload, secrets={ADMIN_PASSWORD: "let me in"}
+    )
+    assert "let me in" not in repr(rescue)
+    first.do(rescue)
+    wait_until(lambda: bool(first.executor.busy()), "the rescue", 10)
+    assert first.journal.unfinished()[0].secrets == {ADMIN_PASSWORD: ""}
+    first.end()
+    assert not any(b"let me in" in file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    second = Stand(tmp_path)
+    assert second.journal.unfinished() == []
+    assert second.results == [], "nobody rescued it without a password"
+    second.do(rescue)
+    assert second.wait_for(1)[0].ok
     second.end()
 
 
