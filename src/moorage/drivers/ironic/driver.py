@@ -40,7 +40,7 @@ from moorage.drivers.ironic.servers import serial_console
 from moorage.drivers.ironic.servers.deploying import Deploying, Rebuilding, require_server
 from moorage.drivers.ironic.servers.operating import Interrupting, Powering, VifChange, power_of
 from moorage.drivers.ironic.servers.removing import Clearing, Removing, is_deployed_for_nobody
-from moorage.drivers.ironic.servers.rescuing import Rescuing, Unrescuing
+from moorage.drivers.ironic.servers.rescuing import RescuingMachine, Unrescuing
 from moorage.drivers.ironic.servers.serial_console import SwitchingOnConsole
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.ironic.settling import Settling, Step
@@ -275,7 +275,7 @@ class IronicDriver:
     def rescue(self, spec: ServerSpec) -> int:
         """What comes to nothing is undone, so that the server is what it was."""
         with self._calls.begin(spec.uuid, "rescue") as call, self._watched(spec.uuid) as progress:
-            step = Rescuing(spec, self._client, self._settling.writer(call, spec.node_uuid), progress)
+            step = RescuingMachine(spec, self._client, self._settling.writer(call, spec.node_uuid), progress)
             try:
                 self._settling.settle(call, spec.node_uuid, step.prepare, self._settings.power_timeout)
                 if step.shall_stop:
@@ -290,7 +290,7 @@ class IronicDriver:
                     self._undo_rescue(call, spec, step)
                 raise
 
-    def _undo_rescue(self, call: DriverCall, spec: ServerSpec, step: Rescuing) -> None:
+    def _undo_rescue(self, call: DriverCall, spec: ServerSpec, step: RescuingMachine) -> None:
         try:
             self._settling.settle(call, spec.node_uuid, step.tidy, self._settings.power_timeout)
             self._leave_rescue(call, spec.uuid, spec.node_uuid, runs=step.ran)

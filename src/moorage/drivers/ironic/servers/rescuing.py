@@ -26,7 +26,7 @@ _NO_RESCUE = "no-rescue"
 _PROGRESS = {RESCUING: 30, RESCUE_WAIT: 60, RESCUE: 90}
 
 
-class Rescuing:
+class RescuingMachine:
     """Ordered once, whoever asks again: the node itself says for which work that was done."""
 
     def __init__(self, spec: ServerSpec, client: IronicClient, writer: Writer, progress: Progress) -> None:
