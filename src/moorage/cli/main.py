@@ -8,6 +8,7 @@ from moorage.cli.commands.explain import explain
 from moorage.cli.commands.host import host
 from moorage.cli.commands.image import image
 from moorage.cli.commands.nodes import nodes
+from moorage.cli.commands.ops import ops
 from moorage.cli.commands.plan import plan
 from moorage.cli.commands.why import why
 from moorage.cli.embedded.up import up
@@ -24,6 +25,7 @@ commands.command()(nodes)
 
 commands.add_typer(image, name="image")
 commands.add_typer(host, name="host")
+commands.add_typer(ops, name="ops")
 
 placement = Commands(
     help='Ask a running Placement service.\n\nExample: moorage placement why "resources=VCPU:4"'

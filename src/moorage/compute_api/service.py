@@ -16,6 +16,7 @@ from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.aggregates.mirror import Mirror
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.hosts.status_mirror import StatusMirror
+from moorage.compute.operations.standing import Onlooker
 from moorage.compute.options import QUOTAS
 from moorage.compute.quotas.limits import QuotaLimits, StoredLimits
 from moorage.compute.quotas.unified import UnifiedLimits
@@ -88,6 +89,8 @@ class ComputeService:
     """What conductors decide by; plans are made by the same."""
     unified_limits: UnifiedLimits | None = None
     """Keystone's, where they hold in the place of ours."""
+    onlooker: Onlooker = field(default_factory=lambda: Onlooker({}))
+    """Knows what conductors say of the kinds of operations that they run."""
 
     @cached_property
     def creations(self) -> Desk[CreationRequest, CreatedServers]:

@@ -11,6 +11,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
 from moorage.db.tables.compute import operations
+from moorage.db.tables.metadata import Timestamp
 from moorage.ledger.operation import Operation
 
 _NO_NEWS = sa.or_(
@@ -20,6 +21,7 @@ _NO_NEWS = sa.or_(
 )
 """No result has come in, or it was used, or it is about an attempt that this very write ends."""
 
+_NOW = sa.bindparam("now", type_=Timestamp)
 _SAVE = (
     sa.update(operations)
     .where(operations.c.id == sa.bindparam("of"))
@@ -28,6 +30,15 @@ _SAVE = (
         | {
             "result": sa.case((_NO_NEWS, sa.null()), else_=operations.c.result),
             "due_at": sa.case((_NO_NEWS, sa.bindparam("due")), else_=sa.bindparam("now")),
+            "step_since": sa.case(
+                (operations.c.step == sa.bindparam("step"), sa.func.coalesce(operations.c.step_since, _NOW)),
+                else_=_NOW,
+            ),
+            "trouble": sa.case(
+                (sa.bindparam("trouble", type_=sa.Text).is_not(None), sa.bindparam("trouble", type_=sa.Text)),
+                (sa.bindparam("tries") > 0, operations.c.trouble),
+                else_=sa.null(),
+            ),
         }
     )
 )
@@ -40,6 +51,8 @@ class Checkpoint:
     operation: Operation
     due_at: datetime
     used_result: bool = False
+    trouble: str | None = None
+    """Why it waits or is tried again; what was the trouble before stays so while it is tried."""
     lease: str | None = None
     leased_until: datetime | None = None
 
@@ -57,6 +70,7 @@ def save(connection: Connection, checkpoints: Sequence[Checkpoint]) -> None:
             "due": point.due_at,
             "now": now,
             "used": point.used_result,
+            "trouble": point.trouble,
             "lease": point.lease,
             "leased_until": point.leased_until,
         }

@@ -38,6 +38,7 @@ _LOAD = (
         operations.c.action_id,
         operations.c.result,
         operations.c.secrets,
+        operations.c.cancel_reason,
     )
     .join_from(operations, servers, operations.c.server_id == servers.c.id)
     .where(one_of(operations.c.id, "ids"))
@@ -119,7 +120,7 @@ _LOCK_SERVERS = (
     .with_for_update(key_share=True)
 )
 _MINE = (
-    sa.select(operations.c.id)
+    sa.select(operations.c.id, operations.c.cancel_reason)
     .where(
         one_of(operations.c.id, "ids"),
         operations.c.lease == sa.bindparam("owner"),
@@ -130,14 +131,16 @@ _MINE = (
 )
 
 
-def still_mine(connection: Connection, owner: str, ids: Sequence[int]) -> set[int]:
-    """Which of these this conductor still holds; they stay locked until the transaction ends.
+def still_mine(connection: Connection, owner: str, ids: Sequence[int]) -> dict[int, str | None]:
+    """Which of these this conductor still holds, and why one is to be cancelled, if it is.
+
+    They stay locked until the transaction ends.
 
     Their servers are locked first, as by users' requests: then no two wait for each other.
     """
     if lock.is_by_row(connection):
         connection.execute(_LOCK_SERVERS, {"ids": ids})
-    return set(connection.execute(_MINE, {"ids": ids, "owner": owner}).scalars())
+    return {row.id: row.cancel_reason for row in connection.execute(_MINE, {"ids": ids, "owner": owner})}
 
 
 def forget_leases(connection: Connection) -> None:

@@ -28,5 +28,7 @@ class Operation:
     """What an agent answered at this attempt; None once it was used."""
     secrets: dict[str, str] | None = field(default=None, repr=False)
     """What the agent has to know and nobody else may; it goes when the operation ends."""
+    cancel_reason: str | None = None
+    """Somebody wants it cancelled: it ends at the first step that allows it."""
     resumed: bool = False
     """A conductor was at it before, and did not come to a checkpoint: it may have done half of a step."""

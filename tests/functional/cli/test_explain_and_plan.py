@@ -1,4 +1,4 @@
-"""`moorage explain`, `moorage plan` and `moorage host`, asked of a running cloud."""
+"""`moorage explain`, `moorage plan`, `moorage host` and `moorage ops`, asked of a running cloud."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 import requests
+from typer.testing import CliRunner, Result
 
+from moorage.cli import main
 from moorage.cli.embedded import credentials
 from moorage.cli.embedded.credentials import Endpoints
 from tests.support.processes import free_port, start_service, wait_until
@@ -216,3 +218,40 @@ def test_a_cloud_that_is_away_is_told_in_a_sentence(tmp_path: Path, arguments: t
     assert (done.returncode, done.stdout) == (1, "")
     assert "can't be reached" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def ops(cloud: Cloud, *arguments: str) -> Result:
+    """In this process: a new one spends most of its time on imports."""
+    return CliRunner().invoke(main.commands, ["ops", *arguments, "--data", str(cloud.data)])
+
+
+def test_a_slow_build_is_listed_shown_and_cancelled(cloud: Cloud) -> None:
+    server: dict[str, Any] = {"name": "slow", "flavorRef": "1", "imageRef": cloud.image(), "networks": "auto"}
+    server["metadata"] = {"fake:spawn": "delay=600"}
+    uuid = cloud.call("POST", "/v2.1/servers", json={"server": server})["server"]["id"]
+    path = f"/v2.1/servers/{uuid}"
+    wait_until(lambda: cloud.call("GET", path)["server"]["OS-EXT-STS:task_state"] == "spawning", "it", 30)
+    assert "waits for the agent of fake-" in ops(cloud, "list", "--kind", "build").output
+    (found,) = json.loads(ops(cloud, "list", "--server", uuid, "--json").output)["operations"]
+    shown = ops(cloud, "show", str(found["id"])).output
+    assert "[spawned]" in shown
+    assert found["request_id"] in shown
+    assert f"{uuid} has {{" in shown
+    retried = ops(cloud, "retry", str(found["id"]))
+    assert (retried.exit_code, retried.output) == (0, f"{found['id']} is tried now\n")
+    cancelled = ops(cloud, "cancel", "--server", uuid, "--reason", "enough")
+    assert (cancelled.exit_code, cancelled.output) == (0, f"{found['id']} is to be cancelled\n")
+    wait_until(lambda: cloud.call("GET", path)["server"]["status"] == "ERROR", "the build to be given up", 30)
+    assert cloud.call("GET", path)["server"]["fault"]["message"].endswith("enough")
+    both = ops(cloud, "cancel", str(found["id"]), "999999", "--json")
+    assert both.exit_code == 1
+    refusals = [answer["refusal"] for answer in json.loads(both.output)]
+    assert "has ended: failed" in refusals[0]
+    assert "could not be found" in refusals[1]
+
+
+@pytest.mark.parametrize("arguments", [("cancel",), ("retry", "1", "--stuck")])
+def test_what_is_to_be_cancelled_has_to_be_chosen(cloud: Cloud, arguments: tuple[str, ...]) -> None:
+    said = ops(cloud, *arguments)
+    assert str(said.exception).startswith("name operations by their ids")
+    assert ops(cloud, "retry", "--kind", "nothing").output == "no operations are chosen\n"

@@ -13,11 +13,21 @@ from pathlib import Path
 import pytest
 
 from moorage.conductor.operations.moves import live_migrate
+from moorage.conductor.operations.register import DECLARED
 from moorage.network.pool import network_of
 from tests.functional.conductor.conftest import Yard
-from tests.functional.conductor.older.resuming import SELDOM, resume
+from tests.functional.conductor.older.endings import cancelled
+from tests.functional.conductor.older.resuming import SELDOM, cancel, resume
 from tests.functional.conductor.older.sample import SAMPLES, Sample
 from tests.functional.conductor.older.site import Site
+
+
+def may_be_cancelled(sample: Sample) -> bool:
+    """Those that are given up on the spot do the same at every step: where they wait is enough."""
+    step = DECLARED[sample.kind].steps[sample.step]
+    if cancelled(sample) is None or step.cancel.refusal is not None:
+        return False
+    return step.cancel.then is not None or step.cancel.later or step.waits is not None
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -56,3 +66,12 @@ def pools(pool_cloud: Site) -> Iterator[Site]:
 )
 def test_what_an_older_release_began_is_ended(pools: Site, sample: Sample) -> None:
     resume(pools, sample)
+
+
+@pytest.mark.parametrize(
+    "sample",
+    [one for one in SAMPLES if not one.is_on_neutron and may_be_cancelled(one)],
+    ids=lambda one: one.name,
+)
+def test_what_is_cancelled_at_any_step_leaves_nothing_behind(pools: Site, sample: Sample) -> None:
+    cancel(pools, sample)

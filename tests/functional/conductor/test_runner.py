@@ -12,12 +12,12 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.notifications import NoNotifications
 from moorage.conductor.engine import runner
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.runner import Runner
 from moorage.conductor.engine.work import Work
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations
+from moorage.ledger.declared import Step
 from tests.functional.conductor.ledger_rows import enqueue, make_server
 
 OPERATIONS = 5
@@ -52,6 +52,9 @@ class Counting:
     def give_up(self, work: Work[Any], error: str) -> None:
         self.gave_up.append(work.operation.id)
         work.fail(error)
+
+    def cancel(self, work: Work[Any], reason: str) -> None:
+        self.give_up(work, reason)
 
 
 def run(database: Database, kind: Counting) -> None:

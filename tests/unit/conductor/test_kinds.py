@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from moorage.conductor.operations.build import Build
 from moorage.conductor.operations.delete import Delete
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.operations.register import KINDS
+from moorage.ledger.declared import UNSAID
 from moorage.ledger.operation import FIRST_STEP
 
 PAGES = Path(__file__).parents[3] / "docs" / "compute"
@@ -41,6 +43,27 @@ def test_every_step_is_a_method_and_can_be_reached(kind: type[OperationKind]) ->
 def test_every_kind_says_what_it_remembers(kind: type[OperationKind]) -> None:
     assert issubclass(kind.state, msgspec.Struct)
     assert kind.give_up is not OperationKind.give_up
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_step_says_where_a_cancel_leads(kind: type[OperationKind]) -> None:
+    """And not to a step from which it would be cancelled again."""
+    steps = {step.name: step for step in kind.steps}
+    assert [step.name for step in kind.steps if step.cancel is UNSAID] == []
+    back = {step.cancel.then for step in kind.steps if step.cancel.then is not None}
+    assert [then for then in back if steps[then].cancel.now] == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_every_step_that_reads_an_answer_says_that_it_waits(kind: type[OperationKind]) -> None:
+    """Steps that may stand still without a lease, by what their code calls."""
+    silent = [step.name for step in kind.steps if step.waits is None and _waits(kind, step.name)]
+    assert silent == []
+
+
+def _waits(kind: type[OperationKind], step: str) -> bool:
+    code = inspect.getsource(getattr(kind, step))
+    return any(call in code for call in (".answer()", ".answers(", "self.done(", "turns.take("))
 
 
 def test_the_page_is_what_the_kinds_declare() -> None:

@@ -17,9 +17,11 @@ from moorage.bus.contract import AskingSide
 from moorage.bus.local import LocalBus
 from moorage.cli.embedded import seeding
 from moorage.cli.processes import agent_driver
+from moorage.compute.operations.standing import Onlooker
 from moorage.compute.quotas import unified
 from moorage.compute_api import wsgi as compute_wsgi
 from moorage.compute_api.service import ComputeService, ComputeSettings
+from moorage.conductor.operations.register import DECLARED
 from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import private
 from moorage.db.database import Database
@@ -85,6 +87,7 @@ class Cloud:
             notifications=telling,
             scheduler=scheduler_options.settings(conf),
             unified_limits=unified.connect(conf),
+            onlooker=Onlooker(DECLARED, conf.conductor.lease_seconds),
         )
         driver = conf.agent.driver
         self._plugin = installed.find(driver)

@@ -12,9 +12,11 @@ from moorage.cli.options import ConfigFiles
 from moorage.cli.processes import workers as granian
 from moorage.cli.processes.placement_access import require_placement
 from moorage.cli.processes.workers import Listen, Port, Threads, Workers
+from moorage.compute.operations.standing import Onlooker
 from moorage.compute.quotas import unified
 from moorage.compute_api.service import ComputeService, ComputeSettings
 from moorage.compute_api.wsgi import build
+from moorage.conductor.operations.register import DECLARED
 from moorage.db import engine
 from moorage.db.database import Database
 from moorage.http.auth import Wsgi
@@ -78,6 +80,7 @@ def worker() -> Wsgi:
         notifications=notifications.from_conf(conf),
         scheduler=scheduler_options.settings(conf),
         unified_limits=unified.connect(conf),
+        onlooker=Onlooker(DECLARED, conf.conductor.lease_seconds),
     )
     return build(conf, service, {IMAGE_PATH: images_wsgi.build(conf, images)})
 

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from moorage.conductor.engine.work import Work
-
-
-class Step(NamedTuple):
-    """One step, and those that may come after it; one that waits, or is tried again, follows itself."""
-
-    name: str
-    then: tuple[str, ...] = ()
-    """Empty: the operation ends here."""
+from moorage.ledger.declared import Step
 
 
 class Kind(Protocol):
@@ -40,3 +33,6 @@ class Kind(Protocol):
 
     def give_up(self, work: Work[Any], error: str) -> None:
         """A step has failed too often, for reasons of ours: leave a state that users can act on."""
+
+    def cancel(self, work: Work[Any], reason: str) -> None:
+        """Somebody cancelled it, at a step that allows it: do as the step declares."""

@@ -32,6 +32,7 @@ from moorage.db.tables.compute import servers as server_table
 from moorage.images.contract import ImagesUnavailableError
 from moorage.ledger import checkpoints, leasing
 from moorage.ledger.checkpoints import Checkpoint, Completion
+from moorage.ledger.declared import Step
 from moorage.ledger.held_leases import Lease, Leases
 from moorage.ledger.operation import Operation
 from moorage.network.contract import NetworkUnavailableError
@@ -93,9 +94,7 @@ class Runner:
         self._database = database
         self._notices = notices
         self._kinds = kinds
-        self._followers = {
-            (kind.name, step.name): {step.name, *step.then} for kind in kinds.values() for step in kind.steps
-        }
+        self._steps = {(kind.name, step.name): step for kind in kinds.values() for step in kind.steps}
         self._batch = batch
         self._lease_seconds = lease_seconds
         self._leases = Leases(database, lease_seconds)
@@ -196,6 +195,7 @@ class Runner:
 
     def _run_to_checkpoint(self, works: Sequence[Work[Any]]) -> None:
         """One server that a step can't be done for must not keep the others of its batch from going on."""
+        works = [work for work in works if not self._cancel(work)]
         for work in works:
             self._notices.begun(self._kinds[work.operation.kind], work)
         for breakdown in self._run_steps(works):
@@ -205,6 +205,24 @@ class Runner:
                 found = [breakdown] if alone else self._run_steps([work])
                 if found:
                     self._put_off(work, found[0].error)
+
+    def _cancel(self, work: Work[Any]) -> bool:
+        """Whether it goes the way back now, in the place of its step."""
+        operation = work.operation
+        if operation.cancel_reason is None or not self._may_cancel(operation):
+            return False
+        kind, step = operation.kind, operation.step
+        try:
+            self._kinds[kind].cancel(work, operation.cancel_reason)
+        except Exception as error:
+            LOG.exception("%s of server %s can't be cancelled at %s", kind, operation.server_uuid, step)
+            self._put_off(work, error)
+            return True
+        self._check(kind, step, [work])
+        return True
+
+    def _may_cancel(self, operation: Operation) -> bool:
+        return self._steps.get((operation.kind, operation.step), Step(operation.step)).cancel.now
 
     def _run_steps(self, works: Sequence[Work[Any]]) -> list[_Breakdown]:
         """Step after step, until each has come to a checkpoint or has broken down."""
@@ -231,7 +249,7 @@ class Runner:
 
     def _check(self, kind: str, step: str, group: Sequence[Work[Any]]) -> None:
         """The graphs that people read are drawn from what kinds declare, so it has to be true."""
-        declared = self._followers.get((kind, step), set())
+        declared = self._steps.get((kind, step), Step(step)).followers
         for work in group:
             if work.outcome is None and work.operation.step not in declared:
                 UNDECLARED.labels(kind, step, work.operation.step).inc()
@@ -249,7 +267,7 @@ class Runner:
                 LOG.exception("%s of server %s can't be given up", operation.kind, operation.server_uuid)
                 work.rewind()
         pause = min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2 ** min(operation.tries, _MOST_TRIES))
-        work.try_again(operation.step, pause)
+        work.try_again(operation.step, pause, f"{type(error).__name__}: {error}")
 
     def _keep(self, lease: Lease, works: Sequence[Work[Any]]) -> list[Work[Any]]:
         """Write down what the steps decided, for those that are still ours; what goes on at once."""
@@ -264,6 +282,8 @@ class Runner:
             self._put_off(works[0], error)
             mine = self._write_down(lease, works)
         kept = [work for work in works if work.operation.id in mine]
+        for work in kept:
+            work.operation.cancel_reason = mine[work.operation.id]
         if lost := len(works) - len(kept):
             FENCED.inc(lost)
             LOG.info("%d operations were taken or ended while we were at them", lost)
@@ -277,15 +297,15 @@ class Runner:
             work.kept()
         return going_on
 
-    def _write_down(self, lease: Lease, works: Sequence[Work[Any]]) -> set[int]:
-        """The ids of those that were still ours."""
+    def _write_down(self, lease: Lease, works: Sequence[Work[Any]]) -> dict[int, str | None]:
+        """The ids of those that were still ours, and why one is to be cancelled, if it is."""
         now, owner = utcnow(), lease.owner
         lease_end = now + timedelta(seconds=self._lease_seconds)
         before = {work.operation.id: work.operation.data for work in works}
         for work in works:
             work.remember()
 
-        def write(connection: sa.Connection) -> set[int]:
+        def write(connection: sa.Connection) -> dict[int, str | None]:
             ids = [work.operation.id for work in works]
             mine = leasing.still_mine(connection, owner, ids)
             if len(mine) < len(ids):
@@ -296,9 +316,11 @@ class Runner:
             checkpoints.save(
                 connection,
                 [
-                    Checkpoint(work.operation, work.due_at, work.used_result)
+                    Checkpoint(
+                        work.operation, self._next_look(work, mine, now), work.used_result, work.trouble
+                    )
                     if work.due_at is not None
-                    else Checkpoint(work.operation, now, work.used_result, owner, lease_end)
+                    else Checkpoint(work.operation, now, work.used_result, None, owner, lease_end)
                     for work in going_on
                 ],
             )
@@ -324,6 +346,11 @@ class Runner:
             raise
         lease.until = lease_end
         return mine
+
+    def _next_look(self, work: Work[Any], mine: Mapping[int, str | None], now: datetime) -> datetime:
+        """One that was cancelled meanwhile does not wait for anything any more."""
+        is_cancelled = mine[work.operation.id] is not None and self._may_cancel(work.operation)
+        return now if is_cancelled or work.due_at is None else work.due_at
 
 
 def _write(connection: sa.Connection, works: Sequence[Work[Any]], now: datetime) -> None:

@@ -84,6 +84,8 @@ class Work(Generic[S]):
     """The next step follows without a checkpoint."""
     due_at: datetime | None = None
     """None: go on at once with the operation's step."""
+    trouble: str | None = None
+    """Why it waits, or has to be tried again, in a sentence."""
     outcome: str | None = None
     error: str | None = None
     notices: list[Notice] = field(default_factory=list)
@@ -135,15 +137,16 @@ class Work(Generic[S]):
         self.operation.attempt += 1
         self.advance(step)
 
-    def wait(self, step: str, seconds: float) -> None:
+    def wait(self, step: str, seconds: float, why: str | None = None) -> None:
         """Go on with `step` when a result comes, or after `seconds` at the latest."""
         self.operation.step = step
+        self.trouble = why
         self.due_at = utcnow() + timedelta(seconds=seconds)
 
-    def try_again(self, step: str, seconds: float) -> None:
+    def try_again(self, step: str, seconds: float, why: str | None = None) -> None:
         """`step` did not work this time."""
         self.operation.tries += 1
-        self.wait(step, seconds)
+        self.wait(step, seconds, why)
 
     def finish(self) -> None:
         self.outcome = "done"
@@ -176,4 +179,4 @@ class Work(Generic[S]):
         self._server = self.server
         self.changes, self.writes, self.parts, self.notices = {}, [], [], []
         self.used_result = self.goes_on = False
-        self.outcome = self.error = None
+        self.outcome = self.error = self.trouble = None

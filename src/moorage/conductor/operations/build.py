@@ -31,7 +31,6 @@ from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.compute.servers.traces import AttemptRecord
 from moorage.conductor.agents import lasting_hardware
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.placing import groups
@@ -41,12 +40,15 @@ from moorage.conductor.ports.port_duties import PortDuty
 from moorage.core.clock import utcnow
 from moorage.deciding.decider import NoHost
 from moorage.drivers.contract import PAUSED, RUNNING
+from moorage.ledger.declared import LATER, Awaited, Step, Wait, back_by, refused
 from moorage.network import delegation
 from moorage.network.contract import NetworkError, PortRecord
 
 LOG = logging.getLogger(__name__)
 _PENDING_LOOK_SECONDS = 5.0
 _DISPUTE_SECONDS = 0.5
+_LEAVE = back_by("reschedule")
+_ON_NO_HOST = ("begin", "schedule")
 _PEER_LOOKS, _PEER_SECONDS = 20, 3.0
 """How often, and how long, a build waits for a peer to take over from a host that died."""
 
@@ -64,18 +66,18 @@ class Build(OperationKind):
     name = "build"
     state: ClassVar[type[BuildState]] = BuildState
     steps: ClassVar[tuple[Step, ...]] = (
-        Step("begin", then=("schedule", "fail")),
-        Step("schedule", then=("agree", "fail")),
-        Step("agree", then=("bind", "reschedule")),
-        Step("bind", then=("spawn", "prepare_late", "reschedule")),
-        Step("prepare_late", then=("bind", "reschedule")),
-        Step("spawn", then=("spawned",)),
-        Step("spawned", then=("plugged", "spawn", "reschedule")),
-        Step("plugged", then=("unpause", "reschedule")),
-        Step("unpause", then=("unpaused",)),
-        Step("unpaused", then=("unpause", "reschedule")),
-        Step("reschedule", then=("schedule", "fail")),
-        Step("fail"),
+        Step("begin", then=("schedule", "fail"), cancel=back_by("fail")),
+        Step("schedule", then=("agree", "fail"), waits=Wait(Awaited.ROOM), cancel=back_by("fail")),
+        Step("agree", then=("bind", "reschedule"), cancel=_LEAVE),
+        Step("bind", then=("spawn", "prepare_late", "reschedule"), cancel=_LEAVE),
+        Step("prepare_late", then=("bind", "reschedule"), cancel=_LEAVE),
+        Step("spawn", then=("spawned",), cancel=_LEAVE),
+        Step("spawned", then=("plugged", "spawn", "reschedule"), waits=Wait(Awaited.ANSWER), cancel=_LEAVE),
+        Step("plugged", then=("unpause", "reschedule"), waits=Wait(Awaited.PORTS), cancel=_LEAVE),
+        Step("unpause", then=("unpaused",), cancel=_LEAVE),
+        Step("unpaused", then=("unpause", "reschedule"), waits=Wait(Awaited.ANSWER), cancel=_LEAVE),
+        Step("reschedule", then=("schedule", "fail"), cancel=LATER),
+        Step("fail", cancel=refused("it gives back what it holds already")),
     )
     notification = "create"
     event: ClassVar[str] = "compute__do_build_and_run_instance"
@@ -140,7 +142,7 @@ class Build(OperationKind):
             _end(work, _with_last_failure(work, refusal.sentence))
             return
         work.changes |= {"task_state": TaskState.PENDING.value}
-        work.wait("schedule", _PENDING_LOOK_SECONDS)
+        work.wait("schedule", _PENDING_LOOK_SECONDS, refusal.sentence)
 
     def bind(self, batch: Sequence[Work[BuildState]]) -> None:
         whose = self._tools.port_duties.split(batch)
@@ -330,6 +332,13 @@ class Build(OperationKind):
         """What the server holds is left for a delete: it may be just that which can't be reached."""
         work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
         work.fail(error)
+
+    def cancel(self, work: Work[BuildState], reason: str) -> None:
+        """It fails, as if no other host could be tried: whatever it holds is given back."""
+        if work.operation.step in _ON_NO_HOST:
+            _end(work, reason)
+        else:
+            self._try_elsewhere(work, "cancel", reason, allowed=False)
 
     def _note(self, work: Work[Any], error: str | None = None) -> None:
         host = work.state.place.host

@@ -7,7 +7,7 @@ In mid-move both ends may have the server, so both are cleaned, one after the ot
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -20,17 +20,18 @@ from moorage.compute.moves.migrations import Migration
 from moorage.compute.servers import servers
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import TaskState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.ports import server_ports
 from moorage.ledger import queue
+from moorage.ledger.declared import Awaited, End, Step, Wait, refused
 from moorage.network import delegation
 from moorage.network.contract import NetworkAccess
 
 _LOOK_AGAIN_SECONDS = 0.5
 _RETRY_SECONDS = 5.0
 _MOST_TRIES = 5
+_NO_CANCEL = refused("a delete gives back what the server holds: it can only be tried again")
 
 
 class DeleteState(msgspec.Struct, omit_defaults=True):
@@ -51,15 +52,27 @@ class Delete(OperationKind):
     name = "delete"
     state = DeleteState
     steps = (
-        Step("begin", then=("destroy", "let_go", "release")),
-        Step("destroy", then=("destroyed", "let_go", "release")),
-        Step("destroyed", then=("destroy", "let_go", "release")),
-        Step("let_go", then=("gone", "release")),
-        Step("gone", then=("let_go", "release")),
-        Step("release"),
+        Step(
+            "begin",
+            then=("destroy", "let_go", "release"),
+            waits=Wait(Awaited.PREDECESSOR),
+            cancel=_NO_CANCEL,
+        ),
+        Step("destroy", then=("destroyed", "let_go", "release"), cancel=_NO_CANCEL),
+        Step(
+            "destroyed", then=("destroy", "let_go", "release"), waits=Wait(Awaited.ANSWER), cancel=_NO_CANCEL
+        ),
+        Step("let_go", then=("gone", "release"), waits=Wait(Awaited.CREDENTIALS), cancel=_NO_CANCEL),
+        Step("gone", then=("let_go", "release"), waits=Wait(Awaited.ANSWER), cancel=_NO_CANCEL),
+        Step("release", cancel=_NO_CANCEL),
     )
     notification = "delete"
     tells = ("shutdown",)
+
+    @classmethod
+    def ends(cls, state: DeleteState, host: str | None) -> Mapping[End, str | None]:
+        asked = state.releaser or (state.host if state.ends else host)
+        return {End.SERVER: asked}
 
     def begin(self, batch: Sequence[Work[DeleteState]]) -> None:
         with self._tools.database.read() as connection:
@@ -114,8 +127,8 @@ class Delete(OperationKind):
             match answer:
                 case Done():
                     self._next_end(work)
-                case Failed() if work.operation.tries < _MOST_TRIES:
-                    work.try_again("destroy", _RETRY_SECONDS)
+                case Failed(error) if work.operation.tries < _MOST_TRIES:
+                    work.try_again("destroy", _RETRY_SECONDS, error)
                 case Failed(error):
                     self.give_up(work, error)
                 case Silent():
@@ -156,7 +169,7 @@ class Delete(OperationKind):
     def _let_go_again(self, work: Work[DeleteState], pause: float, error: str) -> None:
         if work.operation.tries < _MOST_TRIES:
             work.operation.attempt += 1
-            work.try_again("let_go", pause)
+            work.try_again("let_go", pause, error)
         else:
             self.give_up(work, error)
 

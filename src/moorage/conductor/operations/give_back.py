@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.kind import NoState, OperationKind
 from moorage.conductor.ports import server_ports
 from moorage.ledger import leasing
+from moorage.ledger.declared import Step, refused
 
 
 class GiveBack(OperationKind):
     name = leasing.GIVE_BACK
-    steps = (Step("begin"),)
+    steps = (Step("begin", cancel=refused("it gives back what nobody needs any more")),)
 
     def begin(self, batch: Sequence[Work[NoState]]) -> None:
         """Nothing is ever claimed for such a server again, so all that it holds may go."""

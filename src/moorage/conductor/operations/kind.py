@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.tools import Tools
+from moorage.ledger.declared import Declaration, End, Step
 
 
 class NoState(msgspec.Struct):
@@ -34,3 +34,17 @@ class OperationKind:
 
     def give_up(self, work: Work[Any], error: str) -> None:
         raise NotImplementedError
+
+    def cancel(self, work: Work[Any], reason: str) -> None:
+        """Only at steps that allow it."""
+        self.give_up(work, reason)
+
+    @classmethod
+    def ends(cls, state: Any, host: str | None) -> Mapping[End, str | None]:
+        """The hosts that an operation is about, from what it remembers and its server's host."""
+        return {End.SERVER: host}
+
+    @classmethod
+    def declaration(cls) -> Declaration:
+        """For those who show operations, and run none."""
+        return Declaration(cls.name, cls.state, {step.name: step for step in cls.steps}, cls.ends)

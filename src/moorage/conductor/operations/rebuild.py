@@ -19,9 +19,10 @@ from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import TaskState, VmState
 from moorage.conductor.agents import lasting_hardware
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
+from moorage.ledger.declared import GIVE_UP, Awaited, Step, Wait
+from moorage.ledger.operation import FIRST_STEP
 
 _EVENT = "compute_rebuild_instance"
 
@@ -40,9 +41,9 @@ class Rebuild(OperationKind):
     name = "rebuild"
     state = RebuildState
     steps = (
-        Step("begin", then=("rebuild",)),
-        Step("rebuild", then=("rebuilt",)),
-        Step("rebuilt", then=("rebuild",)),
+        Step("begin", then=("rebuild",), cancel=GIVE_UP),
+        Step("rebuild", then=("rebuilt",), cancel=GIVE_UP),
+        Step("rebuilt", then=("rebuild",), waits=Wait(Awaited.ANSWER), cancel=GIVE_UP),
     )
     notification = "rebuild"
 
@@ -105,6 +106,12 @@ class Rebuild(OperationKind):
         work.changes = {"vm_state": VmState.ERROR.value, "task_state": None, "fault": fault(error)}
         self._note(work, error)
         work.fail(error)
+
+    def cancel(self, work: Work[RebuildState], reason: str) -> None:
+        if work.operation.step == FIRST_STEP:
+            self._leave_as_it_was(work, reason)
+        else:
+            self.give_up(work, reason)
 
     def _leave_as_it_was(self, work: Work[RebuildState], error: str) -> None:
         """Nothing was done to the server yet, so it has what it had."""

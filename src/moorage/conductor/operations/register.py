@@ -26,6 +26,7 @@ from moorage.conductor.operations.moves.revert_resize import RevertResize
 from moorage.conductor.operations.moves.unwind import Unwind
 from moorage.conductor.operations.rebuild import Rebuild
 from moorage.conductor.operations.soft_delete import Restore, SoftDelete
+from moorage.ledger.declared import Declarations
 
 KINDS: tuple[type[OperationKind], ...] = (
     Build,
@@ -64,3 +65,5 @@ KINDS: tuple[type[OperationKind], ...] = (
     AddAddress,
     RemoveAddress,
 )
+
+DECLARED: Declarations = {kind.name: kind.declaration() for kind in KINDS}

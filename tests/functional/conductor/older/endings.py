@@ -68,3 +68,23 @@ _BACK = {
 def ending(sample: Sample) -> Ending:
     found = _BACK[sample.kind] if sample.goes_back else _WELL[sample.kind]
     return found._replace(migration="cancelled") if sample.data.get("aborted") else found
+
+
+_CANCELLED = {
+    **_BACK,
+    "cold_move": Ending("failed", "ACTIVE", migration="cancelled"),
+    "live_migrate": Ending("failed", "ACTIVE", migration="cancelled"),
+    "evacuate": Ending("failed", "ACTIVE", migration="cancelled"),
+    "start": Ending("failed", "SHUTOFF"),
+    "snapshot": Ending("failed", "ACTIVE"),
+    "shelve": Ending("failed", "ACTIVE"),
+}
+
+
+def cancelled(sample: Sample) -> Ending | None:
+    """How it ends if it is cancelled at this step, whatever it would have come to; None if nothing is new."""
+    if sample.goes_back:
+        return None
+    if sample.kind == "shelve" and sample.data.get("stopped"):
+        return Ending("failed", "SHUTOFF")
+    return _CANCELLED.get(sample.kind)

@@ -68,7 +68,7 @@ class _Watched:
 
     def __init__(self, kind: Kind, interruption: Interruption) -> None:
         self.name, self.state, self.steps = kind.name, kind.state, kind.steps
-        self.notification, self.give_up = kind.notification, kind.give_up
+        self.notification, self.give_up, self.cancel = kind.notification, kind.give_up, kind.cancel
         self._kind = kind
         self._interruption = interruption
 

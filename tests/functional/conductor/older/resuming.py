@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.functional.conductor.older.endings import Ending, ending
+from tests.functional.conductor.older.endings import Ending, cancelled, ending
 from tests.functional.conductor.older.sample import Sample
 from tests.functional.conductor.older.site import Site
 from tests.functional.conductor.older.ways import bring
@@ -33,6 +33,21 @@ def resume(site: Site, sample: Sample) -> None:
     if sample.needs_bandwidth:
         (amounts,) = site.held(uuid).values()
         assert amounts == {"VCPU": 1, **(BANDWIDTH if wanted.has_port else {})}
+
+
+def cancel(site: Site, sample: Sample) -> None:
+    """The same, but somebody cancels it before a conductor goes on."""
+    uuid, host, operation = bring(site, sample)
+    body = {"cancel": {"reason": "enough"}}
+    reply = site.api.simulate_post(f"/v2.1/moorage-operations/{operation.id}/action", json=body)
+    assert reply.status_code == 202, reply.text
+    site.plant(sample, operation)
+    wanted = cancelled(sample)
+    assert wanted is not None
+    assert site.await_outcome(operation.id) == wanted.outcome
+    assert "enough" in site.error(operation.id)
+    site.await_rest()
+    _check(site, uuid, host, wanted)
 
 
 def _check(site: Site, uuid: str, host: str | None, wanted: Ending) -> None:

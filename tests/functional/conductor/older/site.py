@@ -189,6 +189,11 @@ class Site:
         wait_until(ended, "the operation to end", 30)
         return str(found[0])
 
+    def error(self, operation_id: int) -> str:
+        query = sa.select(operations.c.error).where(operations.c.id == operation_id)
+        with self.database.read() as connection:
+            return str(connection.execute(query).scalar_one())
+
     # ------------------------------------------------------------ as an auditor
 
     def await_rest(self) -> None:

@@ -15,15 +15,18 @@ from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import VmState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
+from moorage.ledger.declared import GIVE_UP, Awaited, Step, Wait
 
 
 class HostTask(OperationKind):
     """The task may be done twice."""
 
-    steps = (Step("begin", then=("done",)), Step("done", then=("begin",)))
+    steps: ClassVar[tuple[Step, ...]] = (
+        Step("begin", then=("done",), cancel=GIVE_UP),
+        Step("done", then=("begin",), waits=Wait(Awaited.ANSWER), cancel=GIVE_UP),
+    )
     state_after: ClassVar[VmState | None] = None
     """None: the server is what it was."""
     task: ClassVar[str] = ""

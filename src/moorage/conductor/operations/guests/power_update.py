@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.compute.servers.states import PowerNumber, VmState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import NoState, OperationKind
+from moorage.ledger.declared import GIVE_UP, Awaited, Step, Wait
 
 _STATE_OF: dict[int, str] = {
     PowerNumber.RUNNING: VmState.ACTIVE.value,
@@ -18,7 +18,10 @@ _STATE_OF: dict[int, str] = {
 class PowerUpdate(OperationKind):
     """Nothing is done to the machine: it is looked at."""
 
-    steps = (Step("begin", then=("done",)), Step("done", then=("begin",)))
+    steps = (
+        Step("begin", then=("done",), cancel=GIVE_UP),
+        Step("done", then=("begin",), waits=Wait(Awaited.ANSWER), cancel=GIVE_UP),
+    )
 
     def begin(self, batch: Sequence[Work[NoState]]) -> None:
         """A host that is down is not waited for: it tells by itself what it sees once it is back."""

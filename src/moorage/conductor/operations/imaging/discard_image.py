@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.images.contract import ImageNotFoundError, ImageRefusedError
+from moorage.ledger.declared import Step, refused
 
 LOG = logging.getLogger(__name__)
 _ACTIVE = "active"
@@ -29,7 +29,7 @@ class DiscardImageState(msgspec.Struct, omit_defaults=True):
 class DiscardImage(OperationKind):
     name = "discard_image"
     state = DiscardImageState
-    steps = (Step("begin"),)
+    steps = (Step("begin", cancel=refused("it removes an image that nobody needs any more")),)
 
     def begin(self, batch: Sequence[Work[DiscardImageState]]) -> None:
         """Late, it finds nothing: the id is never used again."""

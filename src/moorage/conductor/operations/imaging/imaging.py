@@ -23,6 +23,9 @@ from moorage.compute.servers.server import Server
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.images.contract import ImageNotFoundError
+from moorage.ledger.declared import Awaited, Wait
+
+WHILE_DISK_IS_SENT = Wait(Awaited.DISK_SENT, patience=3600.0)
 
 
 class ImagingState(msgspec.Struct, kw_only=True, omit_defaults=True):

@@ -22,18 +22,19 @@ from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.states import PowerNumber, TaskState, VmState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
-from moorage.conductor.operations.imaging.imaging import Imaging, ImagingState
+from moorage.conductor.operations.imaging.imaging import WHILE_DISK_IS_SENT, Imaging, ImagingState
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.placing import dropping, groups
 from moorage.conductor.ports import server_ports
 from moorage.core.clock import utcnow
 from moorage.ledger import queue
+from moorage.ledger.declared import GIVE_UP, Awaited, Step, Wait, refused
 
 OFFLOAD = "shelve_offload"
 _RETRY_SECONDS = 5.0
 _MOST_TRIES = 5
+_NO_CANCEL = refused("its host gives the server up already")
 
 
 class ShelveState(ImagingState, kw_only=True, omit_defaults=True):
@@ -45,11 +46,11 @@ class Shelve(Imaging[ShelveState]):
     name = "shelve"
     state = ShelveState
     steps = (
-        Step("begin", then=("stop",)),
-        Step("stop", then=("stopped",)),
-        Step("stopped", then=("take", "stop")),
-        Step("take", then=("taken",)),
-        Step("taken", then=("take",)),
+        Step("begin", then=("stop",), cancel=GIVE_UP),
+        Step("stop", then=("stopped",), cancel=GIVE_UP),
+        Step("stopped", then=("take", "stop"), waits=Wait(Awaited.ANSWER), cancel=GIVE_UP),
+        Step("take", then=("taken",), cancel=GIVE_UP),
+        Step("taken", then=("take",), waits=WHILE_DISK_IS_SENT, cancel=GIVE_UP),
     )
     notification = "shelve"
     event = "compute_shelve_instance"
@@ -110,10 +111,10 @@ class ShelveOffload(OperationKind):
     name = OFFLOAD
     state = OffloadState
     steps = (
-        Step("begin", then=("destroy",)),
-        Step("destroy", then=("destroyed", "release")),
-        Step("destroyed", then=("destroy", "release")),
-        Step("release"),
+        Step("begin", then=("destroy",), cancel=GIVE_UP),
+        Step("destroy", then=("destroyed", "release"), cancel=_NO_CANCEL),
+        Step("destroyed", then=("destroy", "release"), waits=Wait(Awaited.ANSWER), cancel=_NO_CANCEL),
+        Step("release", cancel=_NO_CANCEL),
     )
     notification = "shelve_offload"
     event = "compute_shelve_offload_instance"
@@ -144,8 +145,8 @@ class ShelveOffload(OperationKind):
             match answer:
                 case Done():
                     work.advance("release")
-                case Failed() if work.operation.tries < _MOST_TRIES:
-                    work.try_again("destroy", _RETRY_SECONDS)
+                case Failed(error) if work.operation.tries < _MOST_TRIES:
+                    work.try_again("destroy", _RETRY_SECONDS, error)
                 case Failed(error):
                     self.give_up(work, error)
                 case Silent():

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 
 from moorage.compute.imaging import new_images
 from moorage.compute.servers.states import TaskState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
-from moorage.conductor.operations.imaging.imaging import Imaging, ImagingState
+from moorage.conductor.operations.imaging.imaging import WHILE_DISK_IS_SENT, Imaging, ImagingState
 from moorage.images.contract import Image, ImageNotFoundError, ImageRefusedError
+from moorage.ledger.declared import GIVE_UP, Step, refused
 
 LOG = logging.getLogger(__name__)
 
@@ -23,9 +23,9 @@ LOG = logging.getLogger(__name__)
 class Snapshot(Imaging[ImagingState]):
     name = "snapshot"
     steps: ClassVar[tuple[Step, ...]] = (
-        Step("begin", then=("take",)),
-        Step("take", then=("taken",)),
-        Step("taken", then=("take",)),
+        Step("begin", then=("take",), cancel=GIVE_UP),
+        Step("take", then=("taken",), cancel=GIVE_UP),
+        Step("taken", then=("take",), waits=WHILE_DISK_IS_SENT, cancel=GIVE_UP),
     )
     notification = "snapshot"
     event = "compute_snapshot_instance"
@@ -50,10 +50,10 @@ class Backup(Snapshot):
     name = "backup"
     state = BackupState
     steps = (
-        Step("begin", then=("take",)),
-        Step("take", then=("taken",)),
-        Step("taken", then=("take", "rotate")),
-        Step("rotate"),
+        Step("begin", then=("take",), cancel=GIVE_UP),
+        Step("take", then=("taken",), cancel=GIVE_UP),
+        Step("taken", then=("take", "rotate"), waits=WHILE_DISK_IS_SENT, cancel=GIVE_UP),
+        Step("rotate", cancel=refused("the backup is made")),
     )
     event = "compute_backup_instance"
 

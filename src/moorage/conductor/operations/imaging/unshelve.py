@@ -21,7 +21,6 @@ from moorage.compute.servers.actions import Event
 from moorage.compute.servers.fault import fault
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import VmState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.build import Build, BuildState
 from moorage.conductor.operations.guests.host_task import HostTask
@@ -43,7 +42,7 @@ class Unshelve(Build):
     name = "unshelve"
     state = UnshelveState
     steps = tuple(
-        Step(step.name, tuple(then for then in step.then if then != _LATE))
+        step._replace(then=tuple(then for then in step.then if then != _LATE))
         for step in Build.steps
         if step.name != _LATE
     )

@@ -18,14 +18,16 @@ import msgspec
 
 from moorage.compute.ports import interfaces
 from moorage.conductor.engine import turns
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.interfaces.interfaces import InterfaceKind, InterfaceState, end, port_of
 from moorage.conductor.ports import port_claims, server_ports
+from moorage.ledger.declared import GIVE_UP, LATER, Awaited, Step, Wait, back_by, refused
+from moorage.ledger.operation import FIRST_STEP
 from moorage.network.contract import Binding, NetworkError, NetworkFault, Networks, PortRequest
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_attach_interface"
+_UNDO = back_by("undo")
 
 
 class AttachState(InterfaceState, kw_only=True, omit_defaults=True):
@@ -47,14 +49,14 @@ class AttachInterface(InterfaceKind):
     name = interfaces.ATTACH
     state = AttachState
     steps = (
-        Step("begin", then=("prepare",)),
-        Step("prepare", then=("plan", "bind", "undo")),
-        Step("plan", then=("claim", "undo")),
-        Step("claim", then=("bind", "plan", "undo")),
-        Step("bind", then=("attach", "undo")),
-        Step("attach", then=("attached", "undo")),
-        Step("attached", then=("attach", "undo")),
-        Step("undo"),
+        Step("begin", then=("prepare",), waits=Wait(Awaited.TURN), cancel=GIVE_UP),
+        Step("prepare", then=("plan", "bind", "undo"), cancel=LATER),
+        Step("plan", then=("claim", "undo"), cancel=_UNDO),
+        Step("claim", then=("bind", "plan", "undo"), cancel=_UNDO),
+        Step("bind", then=("attach", "undo"), cancel=_UNDO),
+        Step("attach", then=("attached", "undo"), cancel=_UNDO),
+        Step("attached", then=("attach", "undo"), waits=Wait(Awaited.ANSWER), cancel=_UNDO),
+        Step("undo", cancel=refused("it is undone already")),
     )
     notification = "interface_attach"
 
@@ -145,6 +147,13 @@ class AttachInterface(InterfaceKind):
     def _fail(self, work: Work[AttachState], error: str) -> None:
         work.state.error = error
         work.advance("undo")
+
+    def cancel(self, work: Work[AttachState], reason: str) -> None:
+        """Where a port may have been made that nobody has written down, that is found out first."""
+        if work.operation.step == FIRST_STEP:
+            self.give_up(work, reason)
+        else:
+            self._fail(work, reason)
 
     def undo(self, batch: Sequence[Work[AttachState]]) -> None:
         for work in filter(Work.holds, batch):

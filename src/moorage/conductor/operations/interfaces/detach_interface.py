@@ -13,14 +13,15 @@ from collections.abc import Sequence
 
 from moorage.compute.ports import interfaces
 from moorage.conductor.engine import turns
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.interfaces.interfaces import InterfaceKind, InterfaceState, end, port_of
 from moorage.conductor.ports import port_claims, server_ports
+from moorage.ledger.declared import GIVE_UP, Awaited, Step, Wait, refused
 from moorage.network.contract import NetworkAccess
 
 LOG = logging.getLogger(__name__)
 _EVENT = "compute_detach_interface"
+_NO_CANCEL = refused("the port is being taken from the server already")
 
 
 class DetachState(InterfaceState, kw_only=True, omit_defaults=True):
@@ -32,12 +33,12 @@ class DetachInterface(InterfaceKind):
     name = interfaces.DETACH
     state = DetachState
     steps = (
-        Step("begin", then=("detach",)),
-        Step("detach", then=("detached", "release")),
-        Step("detached", then=("detach", "release")),
-        Step("release", then=("plan",)),
-        Step("plan", then=("claim",)),
-        Step("claim", then=("plan",)),
+        Step("begin", then=("detach",), waits=Wait(Awaited.TURN), cancel=GIVE_UP),
+        Step("detach", then=("detached", "release"), cancel=_NO_CANCEL),
+        Step("detached", then=("detach", "release"), waits=Wait(Awaited.ANSWER), cancel=_NO_CANCEL),
+        Step("release", then=("plan",), cancel=_NO_CANCEL),
+        Step("plan", then=("claim",), cancel=_NO_CANCEL),
+        Step("claim", then=("plan",), cancel=_NO_CANCEL),
     )
     notification = "interface_detach"
 

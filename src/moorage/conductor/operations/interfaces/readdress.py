@@ -10,15 +10,15 @@ import msgspec
 
 from moorage.compute.ports import interfaces
 from moorage.conductor.engine import turns
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.ports import server_ports
+from moorage.ledger.declared import GIVE_UP, Awaited, Step, Wait
 from moorage.network.contract import NetworkError, PortRecord
 
 
 class Readdress(OperationKind):
-    steps = (Step("begin"),)
+    steps = (Step("begin", waits=Wait(Awaited.TURN), cancel=GIVE_UP),)
 
     def begin(self, batch: Sequence[Work[Any]]) -> None:
         for work in turns.take(self._tools.database, batch):

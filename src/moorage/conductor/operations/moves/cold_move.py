@@ -23,12 +23,13 @@ from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.servers import server_spec
 from moorage.compute.servers.states import TaskState, VmState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moves.moving import Moving, destination, source, stays
+from moorage.conductor.operations.moves.shared_steps import AT_DESTINATION, AT_SOURCE, CLEAN, GOING_BACK
 from moorage.conductor.placing.placed import MoveState
 from moorage.core.clock import utcnow
 from moorage.ledger import queue
+from moorage.ledger.declared import Step, back_by
 
 
 class ColdMoveState(MoveState, kw_only=True, omit_defaults=True):
@@ -40,19 +41,15 @@ class ColdMove(Moving[ColdMoveState]):
     name = "cold_move"
     state = ColdMoveState
     steps = (
-        Step("begin", then=("schedule",)),
-        Step("schedule", then=("agree", "restore")),
-        Step("agree", then=("hand_over", "bind", "retreat")),
-        Step("hand_over", then=("handed_over", "clean")),
-        Step("handed_over", then=("bind", "hand_over", "clean")),
-        Step("bind", then=("take_over", "clean")),
-        Step("take_over", then=("taken_over", "clean")),
-        Step("taken_over", then=("take_over", "clean")),
-        Step("clean", then=("cleaned", "retreat")),
-        Step("cleaned", then=("clean", "retreat")),
-        Step("retreat", then=("schedule", "restore")),
-        Step("restore", then=("restored",)),
-        Step("restored", then=("restore",)),
+        Step("begin", then=("schedule",), cancel=back_by("restore")),
+        Step("schedule", then=("agree", "restore"), cancel=back_by("retreat")),
+        Step("agree", then=("hand_over", "bind", "retreat"), cancel=back_by("retreat")),
+        Step("hand_over", then=("handed_over", "clean"), cancel=CLEAN),
+        Step("handed_over", then=("bind", "hand_over", "clean"), waits=AT_SOURCE, cancel=CLEAN),
+        Step("bind", then=("take_over", "clean"), cancel=CLEAN),
+        Step("take_over", then=("taken_over", "clean"), cancel=CLEAN),
+        Step("taken_over", then=("take_over", "clean"), waits=AT_DESTINATION, cancel=CLEAN),
+        *GOING_BACK,
     )
     notification = "resize"
     tells = ("resize_prep", "resize_finish")

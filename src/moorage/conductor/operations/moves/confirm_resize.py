@@ -15,22 +15,24 @@ from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event, Origin
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.states import PowerNumber, TaskState, VmState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moves.moving import Moving
+from moorage.conductor.operations.moves.shared_steps import AT_SOURCE
 from moorage.conductor.placing.placed import MoveState
 from moorage.core import uuids
+from moorage.ledger.declared import GIVE_UP, Step, refused
 
 _EVENT = "compute_confirm_resize"
+_NO_CANCEL = refused("what was kept of the server is being removed already")
 
 
 class ConfirmResize(Moving[MoveState]):
     name = "confirm_resize"
     steps = (
-        Step("begin", then=("leave",)),
-        Step("leave", then=("left", "release")),
-        Step("left", then=("leave", "release")),
-        Step("release"),
+        Step("begin", then=("leave",), cancel=GIVE_UP),
+        Step("leave", then=("left", "release"), cancel=_NO_CANCEL),
+        Step("left", then=("leave", "release"), waits=AT_SOURCE, cancel=_NO_CANCEL),
+        Step("release", cancel=_NO_CANCEL),
     )
     notification = "resize_confirm"
 
@@ -64,6 +66,9 @@ class ConfirmResize(Moving[MoveState]):
             work.writes.append(partial(_record_by_itself, work.server, Event(None, event, host, error)))
         else:
             super().note(work, event, error, host)
+
+    def cancel(self, work: Work[MoveState], reason: str) -> None:
+        self.give_up(work, reason)
 
     def give_up(self, work: Work[MoveState], error: str) -> None:
         """It can be confirmed again, or reverted."""

@@ -17,13 +17,14 @@ from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.ports.external_events import PLUGGED
 from moorage.compute.servers import server_spec
 from moorage.compute.servers.states import TaskState, VmState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moves.moving import Moving, destination
+from moorage.conductor.operations.moves.shared_steps import AT_DESTINATION, CLEAN, GOING_BACK
 from moorage.conductor.placing.placed import MoveState
 from moorage.conductor.ports import plugging, server_ports
 from moorage.core.clock import utcnow
 from moorage.drivers.contract import PAUSED
+from moorage.ledger.declared import Awaited, Step, Wait, back_by, refused
 
 LOG = logging.getLogger(__name__)
 
@@ -36,21 +37,22 @@ class Evacuate(Moving[EvacuateState]):
     name = "evacuate"
     state = EvacuateState
     steps = (
-        Step("begin", then=("schedule",)),
-        Step("schedule", then=("agree", "restore")),
-        Step("agree", then=("bind", "retreat")),
-        Step("bind", then=("spawn", "clean")),
-        Step("spawn", then=("spawned", "clean")),
-        Step("spawned", then=("plugged", "release", "spawn", "clean")),
-        Step("plugged", then=("unpause", "clean")),
-        Step("unpause", then=("unpaused", "clean")),
-        Step("unpaused", then=("release", "unpause", "clean")),
-        Step("release"),
-        Step("clean", then=("cleaned", "retreat")),
-        Step("cleaned", then=("clean", "retreat")),
-        Step("retreat", then=("schedule", "restore")),
-        Step("restore", then=("restored",)),
-        Step("restored", then=("restore",)),
+        Step("begin", then=("schedule",), cancel=back_by("restore")),
+        Step("schedule", then=("agree", "restore"), cancel=back_by("retreat")),
+        Step("agree", then=("bind", "retreat"), cancel=back_by("retreat")),
+        Step("bind", then=("spawn", "clean"), cancel=CLEAN),
+        Step("spawn", then=("spawned", "clean"), cancel=CLEAN),
+        Step(
+            "spawned",
+            then=("plugged", "release", "spawn", "clean"),
+            waits=AT_DESTINATION,
+            cancel=CLEAN,
+        ),
+        Step("plugged", then=("unpause", "clean"), waits=Wait(Awaited.PORTS), cancel=CLEAN),
+        Step("unpause", then=("unpaused", "clean"), cancel=CLEAN),
+        Step("unpaused", then=("release", "unpause", "clean"), waits=AT_DESTINATION, cancel=CLEAN),
+        Step("release", cancel=refused("the server runs at its destination already")),
+        *GOING_BACK,
     )
     notification = "evacuate"
     arrive_event = "compute_rebuild_instance"

@@ -22,20 +22,27 @@ from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import LiveMigrationWish, MigrationStatus
 from moorage.compute.moves.move import MoveEnd
 from moorage.compute.servers import server_spec
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Done, Failed, Silent, Work
 from moorage.conductor.operations.moves.cold_move import arrival
 from moorage.conductor.operations.moves.moving import Moving, destination, source
+from moorage.conductor.operations.moves.shared_steps import AT_DESTINATION, AT_SOURCE, CLEAN, GOING_BACK
 from moorage.conductor.placing.placed import MoveState
 from moorage.conductor.ports import server_ports
 from moorage.drivers.contract import NO_STATE
 from moorage.drivers.parts import ARRIVED
+from moorage.ledger.declared import Awaited, End, Step, Wait, back_by, refused
 from moorage.network.contract import NetworkError
 
 _LOOK_SECONDS = 5.0
 """So often a migration that is under way is looked at for wishes, at the latest."""
 _SIGNALS = {LiveMigrationWish.ABORT: ABORT, LiveMigrationWish.HURRY: HURRY}
 _ABORTED = "the live migration was aborted"
+_BEING_SENT = refused(
+    "the server may run at its destination by now: `openstack server migration abort` asks its source to stop"
+)
+_SENT = refused("the server is at its destination already")
+_SENDING = Wait(Awaited.SERVER_SENT, End.SOURCE, patience=3600.0)
+_SOURCE_BACK = Wait(Awaited.HOST, End.SOURCE)
 _MOST_TRIES_THERE = 5
 """So often the destination, or the network there, may fail a server that has arrived."""
 
@@ -53,27 +60,23 @@ class LiveMigrate(Moving[LiveMigrateState]):
     name = "live_migrate"
     state = LiveMigrateState
     steps = (
-        Step("begin", then=("schedule",)),
-        Step("schedule", then=("agree", "restore")),
-        Step("agree", then=("reserve", "retreat", "clean")),
-        Step("reserve", then=("expect", "clean")),
-        Step("expect", then=("expected", "clean")),
-        Step("expected", then=("migrate", "expect", "clean")),
-        Step("migrate", then=("migrated", "clean")),
-        Step("migrated", then=("bind", "migrate", "look", "clean")),
-        Step("look", then=("looked", "migrate")),
-        Step("looked", then=("bind", "look", "clean")),
-        Step("bind", then=("take_over", "leave", "clean")),
-        Step("take_over", then=("taken_over", "leave", "clean")),
-        Step("taken_over", then=("leave", "take_over", "clean")),
-        Step("leave", then=("left", "release")),
-        Step("left", then=("leave", "release")),
-        Step("release"),
-        Step("clean", then=("cleaned", "retreat")),
-        Step("cleaned", then=("clean", "retreat")),
-        Step("retreat", then=("schedule", "restore")),
-        Step("restore", then=("restored",)),
-        Step("restored", then=("restore",)),
+        Step("begin", then=("schedule",), cancel=back_by("restore")),
+        Step("schedule", then=("agree", "restore"), cancel=back_by("retreat")),
+        Step("agree", then=("reserve", "retreat", "clean"), cancel=back_by("retreat")),
+        Step("reserve", then=("expect", "clean"), cancel=CLEAN),
+        Step("expect", then=("expected", "clean"), cancel=CLEAN),
+        Step("expected", then=("migrate", "expect", "clean"), waits=AT_DESTINATION, cancel=CLEAN),
+        Step("migrate", then=("migrated", "clean", "look"), cancel=_BEING_SENT),
+        Step("migrated", then=("bind", "migrate", "look", "clean"), waits=_SENDING, cancel=_BEING_SENT),
+        Step("look", then=("looked", "migrate"), waits=_SOURCE_BACK, cancel=_BEING_SENT),
+        Step("looked", then=("bind", "look", "clean"), waits=AT_DESTINATION, cancel=_BEING_SENT),
+        Step("bind", then=("take_over", "leave", "clean"), cancel=_SENT),
+        Step("take_over", then=("taken_over", "leave", "clean"), cancel=_SENT),
+        Step("taken_over", then=("leave", "take_over", "clean"), waits=AT_DESTINATION, cancel=_SENT),
+        Step("leave", then=("left", "release"), cancel=_SENT),
+        Step("left", then=("leave", "release"), waits=AT_SOURCE, cancel=_SENT),
+        Step("release", cancel=_SENT),
+        *GOING_BACK,
     )
     tells = (
         *("live_migration_pre", "live_migration_post", "live_migration_post_dest"),

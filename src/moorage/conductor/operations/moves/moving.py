@@ -12,7 +12,7 @@ crash finds in Placement whether the last claim came true, and gives it back bef
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -36,6 +36,7 @@ from moorage.conductor.placing.placed import MoveState
 from moorage.conductor.placing.placing import DisputedClaim
 from moorage.conductor.ports import server_ports
 from moorage.deciding.decider import NoHost
+from moorage.ledger.declared import End
 from moorage.network.contract import NetworkAccess, NetworkError
 
 M = TypeVar("M", bound=MoveState)
@@ -53,6 +54,11 @@ class Moving(OperationKind, Generic[M]):
     """What instance actions call the work of the destination."""
     placed_status = MigrationStatus.PRE_MIGRATING
     """What the migration is once it has a destination."""
+
+    @classmethod
+    def ends(cls, state: MoveState, host: str | None) -> Mapping[End, str | None]:
+        destination = None if state.placed is None else state.placed.host
+        return {End.SERVER: host, End.SOURCE: state.move.source.host, End.DESTINATION: destination}
 
     # ------------------------------------------------------------ what each kind says
 
@@ -235,8 +241,8 @@ class Moving(OperationKind, Generic[M]):
             match answer:
                 case Done():
                     work.advance("retreat")
-                case Failed() if work.operation.tries < _MOST_CLEANINGS:
-                    self._ask_once_more(work, "clean")
+                case Failed(error) if work.operation.tries < _MOST_CLEANINGS:
+                    self._ask_once_more(work, "clean", error)
                 case Failed(error):
                     self.not_cleaned(work, error)
                 case Silent() if alive(work):
@@ -246,10 +252,10 @@ class Moving(OperationKind, Generic[M]):
                 case Silent():
                     self.abandon(destination, "retreat", work)
 
-    def _ask_once_more(self, work: Work[M], step: str) -> None:
+    def _ask_once_more(self, work: Work[M], step: str, error: str) -> None:
         """A host destroys again what it failed to; anything else needs another attempt."""
         work.operation.attempt += int(stays(work))
-        work.try_again(step, _CLEAN_AGAIN_SECONDS)
+        work.try_again(step, _CLEAN_AGAIN_SECONDS, error)
 
     def not_cleaned(self, work: Work[M], error: str) -> None:
         """It did not run there, and what is left of it is a stray from now on."""
@@ -264,7 +270,8 @@ class Moving(OperationKind, Generic[M]):
             move = work.state.move
             if not self._tools.both_ends.give_back(work, move.migration_uuid):
                 continue
-            self.bind_to(work, move.source.host, work.state.place.cell)
+            if work.state.placed is not None:
+                self.bind_to(work, move.source.host, work.state.place.cell)
             stay = partial(stay_in_group, work.server.id, move.source.node_uuid)
             work.writes.append(stay)
             if work.state.last_error is not None:
@@ -299,9 +306,9 @@ class Moving(OperationKind, Generic[M]):
                 case Done(facts):
                     work.changes["power_state"] = facts["power_state"]
                     self.over(work)
-                case Failed() if work.operation.tries < _MOST_CLEANINGS:
+                case Failed(error) if work.operation.tries < _MOST_CLEANINGS:
                     work.operation.attempt += 1
-                    work.try_again("restore", _CLEAN_AGAIN_SECONDS)
+                    work.try_again("restore", _CLEAN_AGAIN_SECONDS, error)
                 case Failed(error):
                     self.give_up(work, f"it did not start again at its host: {error}")
                 case Silent():
@@ -316,6 +323,19 @@ class Moving(OperationKind, Generic[M]):
         work.writes.append(partial(return_quota, work.server.project_id, move))
         work.changes |= {"vm_state": move.old_state, "task_state": None, "fault": fault(error)}
         work.fail(error)
+
+    def cancel(self, work: Work[M], reason: str) -> None:
+        """It goes back, as if no other destination could be tried."""
+        self.note(work, self.arrive_event, reason)
+        work.state.last_error = reason
+        work.state.aborted = True
+        then = {step.name: step for step in self.steps}[work.operation.step].cancel.then
+        if then is None:
+            self.give_up(work, reason)
+        elif then == "retreat":
+            work.advance(then)
+        else:
+            work.advance_to_task(then)
 
     def give_up(self, work: Work[M], error: str) -> None:
         """The migration stays active: what it holds at either end is left for a delete, or a reset."""
@@ -335,8 +355,8 @@ class Moving(OperationKind, Generic[M]):
             match answer:
                 case Done():
                     work.advance("release")
-                case Failed() if work.operation.tries < _MOST_CLEANINGS:
-                    self._ask_once_more(work, "leave")
+                case Failed(error) if work.operation.tries < _MOST_CLEANINGS:
+                    self._ask_once_more(work, "leave", error)
                 case Failed(error):
                     self.not_left(work, error)
                 case Silent():

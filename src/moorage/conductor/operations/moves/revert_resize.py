@@ -16,10 +16,11 @@ from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.moves.move import Move
 from moorage.compute.quotas import usage
 from moorage.compute.servers.states import PowerNumber, VmState
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moves.moving import Moving
+from moorage.conductor.operations.moves.shared_steps import going_back
 from moorage.conductor.placing.placed import MoveState, Placed
+from moorage.ledger.declared import GIVE_UP, Step, refused
 
 
 class RevertResize(Moving[MoveState]):
@@ -27,12 +28,8 @@ class RevertResize(Moving[MoveState]):
 
     name = "revert_resize"
     steps = (
-        Step("begin", then=("clean",)),
-        Step("clean", then=("cleaned", "retreat")),
-        Step("cleaned", then=("clean", "retreat")),
-        Step("retreat", then=("restore",)),
-        Step("restore", then=("restored",)),
-        Step("restored", then=("restore",)),
+        Step("begin", then=("clean",), cancel=GIVE_UP),
+        *going_back(cancel=refused("the server goes back already")),
     )
     notification = "resize_revert"
 
@@ -78,6 +75,9 @@ class RevertResize(Moving[MoveState]):
         self.note(work, "compute_finish_revert_resize", host=move.source.host)
         work.writes.append(partial(_settle_quota, work.server.project_id, move))
         work.finish()
+
+    def cancel(self, work: Work[MoveState], reason: str) -> None:
+        self.give_up(work, reason)
 
     def give_up(self, work: Work[MoveState], error: str) -> None:
         """Before anything was destroyed it can be asked again; later an administrator has to look."""

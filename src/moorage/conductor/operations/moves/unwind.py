@@ -11,24 +11,22 @@ from collections.abc import Sequence
 from functools import partial
 
 from moorage.compute.moves.migrations import MigrationStatus
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.moves.moving import Moving, destination, return_quota, stay_in_group, stays
+from moorage.conductor.operations.moves.shared_steps import going_back
 from moorage.conductor.placing.placed import MoveState
 from moorage.ledger import queue
+from moorage.ledger.declared import Awaited, Step, Wait, refused
 
 _LOOK_AGAIN_SECONDS = 0.5
+_NO_CANCEL = refused("it ends a move that was cut short")
 
 
 class Unwind(Moving[MoveState]):
     name = "unwind"
     steps = (
-        Step("begin", then=("clean", "retreat")),
-        Step("clean", then=("cleaned", "retreat")),
-        Step("cleaned", then=("clean", "retreat")),
-        Step("retreat", then=("restore",)),
-        Step("restore", then=("restored",)),
-        Step("restored", then=("restore",)),
+        Step("begin", then=("clean", "retreat"), waits=Wait(Awaited.PREDECESSOR), cancel=_NO_CANCEL),
+        *going_back(cancel=_NO_CANCEL),
     )
 
     def begin(self, batch: Sequence[Work[MoveState]]) -> None:
