@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-_SHARE = float(os.environ.get("MOORAGE_EXAMPLES") or 0.15)
+_SHARE = float(os.environ.get("MOORAGE_EXAMPLES") or 0.1)
 
 
 def examples(many: int) -> int:

@@ -33,8 +33,8 @@ def free_port() -> int:
 
 
 def wait_until(condition: Callable[[], bool], what: str, timeout: float = 60.0) -> None:
-    """Looks less often the longer it takes, and rests as long as a look takes: those that are waited for need
-    the processors, too."""
+    """Looks less often the longer it takes, and rests three times as long as a look takes: those that are
+    waited for need the processors, too."""
     begun = time.monotonic()
     while True:
         looked = time.monotonic()
@@ -43,7 +43,7 @@ def wait_until(condition: Callable[[], bool], what: str, timeout: float = 60.0) 
         now = time.monotonic()
         if now > begun + timeout:
             raise NotReadyError(f"timed out waiting for {what}")
-        time.sleep(max(0.01, now - looked, min(0.25, (now - begun) / 10)))
+        time.sleep(max(0.01, 3 * (now - looked), min(0.25, (now - begun) / 5)))
 
 
 def is_alive(pid: int) -> bool:

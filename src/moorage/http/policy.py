@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Mapping, Sequence
 
@@ -23,10 +24,19 @@ _NOBODYS: Target = {}
 _ABSENT = object()
 
 
+class _Enforcer(policy.Enforcer):
+    def register_default(self, default: policy.RuleDefault) -> None:
+        """As the library does, but for a deep copy, which takes a fifth of the time to build an API: what it
+        changes of a rule are attributes of the rule itself."""
+        if default.name in self.registered_rules:
+            raise policy.DuplicatePolicyError(default.name)
+        self.registered_rules[default.name] = copy.copy(default)
+
+
 def enforcer(conf: cfg.ConfigOpts, rules: Sequence[policy.RuleDefault]) -> policy.Enforcer:
     """oslo.policy's, with these defaults and what the operator's file says instead."""
     policy_opts.set_defaults(conf, "policy.yaml")
-    made = policy.Enforcer(conf)
+    made = _Enforcer(conf)
     made.suppress_default_change_warnings = True
     made.suppress_deprecation_warnings = True
     made.register_defaults(rules)
