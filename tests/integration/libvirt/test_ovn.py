@@ -177,8 +177,7 @@ def test_a_guest_goes_on_counting_and_answers_ping_while_it_moves(guests: Guests
     [port] = site.ports(shown["id"])
     assert site.bindings(port["id"]) == {there.name: "ACTIVE"}
     assert (port["binding:host_id"], port["binding:profile"]) == (there.name, {})
-    # Nothing about its status: Neutron says DOWN when a binding becomes active, and ACTIVE only if OVN
-    # tells of the port after that, which it has no reason to if the guest was quicker.
+    wait_until(lambda: site.ports(shown["id"])[0]["status"] == "ACTIVE", "the port to be up there", PATIENCE)
     assert not site.lab.private(here.name).joinpath(shown["id"]).exists()
     assert tap_of(port["id"]) not in here.run("ovs-vsctl", "list-ports", "br-int").split()
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import time
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
@@ -23,6 +24,7 @@ from moorage.drivers.libvirt.moves import copying, destination_xml, parcel, peer
 from moorage.drivers.libvirt.moves.migration_job import MigrationJob, Sending, Whereabouts, look
 from moorage.drivers.libvirt.moves.parcel import Expected
 from moorage.drivers.libvirt.storage.server_directory import Departure, ServerDirectory
+from moorage.drivers.libvirt.vifs.contract import Vif
 from moorage.drivers.parts import ARRIVED
 
 LOG = logging.getLogger(__name__)
@@ -79,7 +81,11 @@ class LiveMoves:
         return found
 
     def _note_arrival(self, server_uuid: str, call: DriverCall) -> None:
-        """From now on it is not started here."""
+        """From now on it is not started here, and has nothing plugged here.
+
+        The ports are unplugged before they are bound at the destination alone: OVN has to see that they are
+        down here. If they go over while they are up at both ends, Neutron overlooks that they are up there.
+        """
         backend, directory = self._backend, self._backend.directory(server_uuid)
         with backend.locks.hold(server_uuid):
             if call.interruption is Interruption.DESTROYED:
@@ -88,6 +94,15 @@ class LiveMoves:
             if record.departure is not None:
                 departure = msgspec.structs.replace(record.departure, arrived=True)
                 directory.write(msgspec.structs.replace(record, departure=departure))
+            self._unplug(server_uuid, record.vifs)
+
+    def _unplug(self, server_uuid: str, vifs: Sequence[Vif]) -> None:
+        """What fails is tried again when the server is removed here; it has gone all the same."""
+        for vif in vifs:
+            try:
+                self._backend.vifs.unplug(server_uuid, vif)
+            except DriverError as error:
+                LOG.warning("port %s of server %s stays plugged for now: %s", vif.port_id, server_uuid, error)
 
     def _forget_departure(self, server_uuid: str) -> None:
         with self._backend.locks.hold(server_uuid), contextlib.suppress(DriverError):
