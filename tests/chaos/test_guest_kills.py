@@ -29,6 +29,14 @@ FIRST_SEED = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10
 SERVERS = 4
 SETTLE_SECONDS = 240.0
 _AT_ONCE_SECONDS = 10.0
+_HOOK = """\
+#!/bin/sh
+if [ "$2" = release ] && [ -e /run/libvirt/freeze ]; then
+    rm /run/libvirt/freeze
+    kill -STOP $(pgrep -f /moorage-agent)
+fi
+"""
+"""What libvirtd runs, and waits for, before it says that a guest is off; inside its host, as the agent is."""
 
 
 @pytest.fixture(scope="module")
@@ -122,12 +130,11 @@ def test_an_agent_that_freezes_in_a_reboot_leaves_an_evacuated_guest_alone(
     server = cloud.boot(victim)
     cloud.wait_for(server, "ACTIVE")
     guest = host.guest_pids()[server]
-    cloud.act(server, "reboot", {"type": "HARD"})
-    wait_until(lambda: not is_alive(guest), "the guest to be switched off")
-    with frozen(cloud, victim):
+    with frozen_by_libvirtd(cloud, victim):
+        cloud.act(server, "reboot", {"type": "HARD"})
+        wait_until(lambda: not is_alive(guest), "the guest to be switched off")
         wait_until(lambda: victim not in cloud.hosts_up(), "it to count as down", 60)
-        if server in host.guest_pids():  # an operator makes sure of that before an evacuation
-            host.kill_guest(server)
+        assert server not in host.guest_pids(), "the agent stands still before it starts the guest again"
         cloud.act(server, "os-resetState", {"state": "active"})  # nor does the reboot go on
         cloud.act(server, "evacuate", {})
         wait_until(lambda: cloud.show(server)["OS-EXT-SRV-ATTR:host"] != victim, "the evacuation", 120)
@@ -139,6 +146,26 @@ def test_an_agent_that_freezes_in_a_reboot_leaves_an_evacuated_guest_alone(
     assert host.starts(server) == started, "the old guest was started once more"
     cloud.delete(server)
     settle(cloud, books)
+
+
+@contextmanager
+def frozen_by_libvirtd(cloud: GuestDeployment, host: str) -> Iterator[None]:
+    """Its agent is stopped the moment in which a guest has been switched off, before it hears of that."""
+    lab_host = cloud.lab.hosts[host]
+    hook, armed = lab_host.directory / "etc" / "hooks" / "qemu", lab_host.directory / "run" / "freeze"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(_HOOK)
+    hook.chmod(0o755)
+    lab_host.kill_libvirtd(politely=True)  # it looks for hooks when it starts
+    lab_host.start_libvirtd()
+    armed.touch()
+    try:
+        yield
+    finally:
+        armed.unlink(missing_ok=True)
+        hook.unlink()
+        cloud.agents[host].thaw()
+    wait_until(lambda: host in cloud.hosts_up(), "it to be back", 60)
 
 
 @contextmanager
