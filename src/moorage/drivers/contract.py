@@ -133,6 +133,8 @@ class ServerSpec(msgspec.Struct, frozen=True):
     key_name: str | None = None
     public_key: str | None = None
     config_drive: bool = False
+    files: list[dict[str, str]] = []
+    """Those that the user has sent along: `path`, and `contents` in base64."""
     power_on: bool = True
     """Whether it shall run once it is there."""
     paused: bool = False

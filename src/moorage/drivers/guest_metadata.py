@@ -20,6 +20,7 @@ NETWORK_DATA = "network_data.json"
 USER_DATA = "user_data"
 VENDOR_DATA = "vendor_data.json"
 VENDOR_DATA_2 = "vendor_data2.json"
+CONTENT = "content"
 
 OPENSTACK_VERSIONS = ("2012-08-10", "2018-08-27", "latest")
 """Directories below `openstack`: readers take the newest that they know, and all of them hold the same."""
@@ -39,6 +40,8 @@ class GuestIdentity(msgspec.Struct, frozen=True):
     public_key: str | None = None
     user_data: str | None = None
     """In base64, as users send it."""
+    files: Sequence[Mapping[str, str]] = ()
+    """`path`, and `contents` likewise."""
     ports: Sequence[Mapping[str, Any]] = ()
     availability_zone: str = ""
     launch_index: int = 0
@@ -65,6 +68,7 @@ class GuestIdentity(msgspec.Struct, frozen=True):
             key_name=spec.key_name,
             public_key=spec.public_key,
             user_data=spec.user_data,
+            files=spec.files,
             ports=spec.network,
             availability_zone=spec.availability_zone,
             launch_index=spec.launch_index,
@@ -87,6 +91,12 @@ def documents(guest: GuestIdentity) -> dict[str, bytes]:
     if guest.user_data:
         found[USER_DATA] = decoded(guest.user_data)
     return found
+
+
+def contents(guest: GuestIdentity) -> dict[str, bytes]:
+    """The files that came with the request, by the names that `meta_data.json` has for them: they are in the
+    directory `CONTENT`, beside those of the versions."""
+    return {f"{number:04}": decoded(file["contents"]) for number, file in enumerate(guest.files)}
 
 
 def ec2_meta_data(guest: GuestIdentity) -> dict[str, Any]:
@@ -119,12 +129,12 @@ def ec2_meta_data(guest: GuestIdentity) -> dict[str, Any]:
     return found
 
 
-def decoded(user_data: str) -> bytes:
-    """Users send it in base64; it is told as it shall be read, text or not."""
+def decoded(sent: str) -> bytes:
+    """Users send data in base64; it is told as it shall be read, text or not."""
     try:
-        return base64.b64decode(user_data)
+        return base64.b64decode(sent)
     except (binascii.Error, ValueError) as error:
-        raise DriverError(f"the user data can't be decoded: {error}") from error
+        raise DriverError(f"user data or a file can't be decoded: {error}") from error
 
 
 def network_data(ports: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -161,6 +171,11 @@ def _meta_data(guest: GuestIdentity) -> dict[str, Any]:
         name = guest.key_name or "key"
         meta["public_keys"] = {name: guest.public_key}
         meta["keys"] = [{"name": name, "type": "ssh", "data": guest.public_key}]
+    if guest.files:
+        meta["files"] = [
+            {"path": file["path"], "content_path": f"/{CONTENT}/{number:04}"}
+            for number, file in enumerate(guest.files)
+        ]
     if guest.random_seed:
         meta["random_seed"] = base64.b64encode(guest.random_seed).decode()
     if guest.admin_password:

@@ -46,6 +46,8 @@ def look_up(guest: GuestIdentity, path: str, password: str = "") -> Document | N
     if not rest:
         return _lines(OPENSTACK_VERSIONS if tree == "openstack" else EC2_VERSIONS)
     version, *rest = rest
+    if tree == "openstack" and version == guest_metadata.CONTENT:
+        return _content(guest, rest)
     if tree == "openstack":
         return _openstack(guest, rest, password) if version in OPENSTACK_VERSIONS else None
     return _ec2(guest, rest) if version in EC2_VERSIONS else None
@@ -66,6 +68,12 @@ def _openstack(guest: GuestIdentity, rest: list[str], password: str) -> Document
     if content is None:
         return None
     return Document(content, JSON if name.endswith(".json") else TEXT)
+
+
+def _content(guest: GuestIdentity, rest: list[str]) -> Document | None:
+    """A file that came with the request; they are not listed, as in the reference."""
+    found = guest_metadata.contents(guest).get("/".join(rest))
+    return None if found is None else Document(found, "application/octet-stream")
 
 
 def _ec2(guest: GuestIdentity, rest: list[str]) -> Document | None:

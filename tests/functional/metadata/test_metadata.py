@@ -126,6 +126,27 @@ def test_config_drive_and_metadata_say_the_same(cloud: Cloud) -> None:
             assert cloud.text(f"/latest/meta-data/{name}") == str(value)
 
 
+def test_files_that_came_with_the_request_reach_the_guest_until_it_is_rebuilt(cloud: Cloud) -> None:
+    file = {"path": "/etc/motd", "contents": base64.b64encode(b"hello \xff").decode()}
+    older = {"openstack-api-version": "compute 2.56"}
+    image = cloud.yard.image()
+    body = {"name": "two", "flavorRef": "1", "imageRef": image, "networks": "auto", "personality": [file]}
+    made = cloud.yard.api.simulate_post("/v2.1/servers", json={"server": body}, headers=older)
+    cloud.uuid = made.json["server"]["id"]
+    cloud.yard.await_status([cloud.uuid], "ACTIVE")
+    told = cloud.ask("/openstack/latest/meta_data.json").json["files"]
+    assert told == [{"path": "/etc/motd", "content_path": "/content/0000"}]
+    assert cloud.ask("/openstack/content/0000").content == b"hello \xff"
+    for path in ("/openstack/content", "/openstack/content/0001", "/openstack/content/0000/x"):
+        assert cloud.ask(path).status_code == 404
+    rebuild = {"rebuild": {"imageRef": image}}
+    asked = cloud.yard.api.simulate_post(f"/v2.1/servers/{cloud.uuid}/action", json=rebuild, headers=older)
+    assert asked.status_code == 202, asked.text
+    cloud.yard.await_rest()
+    assert "files" not in cloud.ask("/openstack/latest/meta_data.json").json
+    assert cloud.ask("/openstack/content/0000").status_code == 404
+
+
 def test_who_is_not_vouched_for_gets_nothing(cloud: Cloud) -> None:
     path = "/openstack/latest/meta_data.json"
     wrong = signature.sign("another", cloud.uuid)

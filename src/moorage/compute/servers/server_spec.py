@@ -23,6 +23,7 @@ def of(server: Server, **differences: Any) -> dict[str, Any]:
         "key_name": server.key_name,
         "public_key": server.request.get("public_key"),
         "config_drive": server.config_drive,
+        "files": server.request.get("files") or [],
         "instance_name": server.instance_name,
         "hostname": server.hostname,
         "availability_zone": server.availability_zone or "",

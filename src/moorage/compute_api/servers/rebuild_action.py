@@ -71,7 +71,7 @@ def _columns(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _request(asked: ActionRequest, given: dict[str, Any]) -> dict[str, Any]:
-    request: dict[str, Any] = {}
+    request: dict[str, Any] = {"files": given.get("personality", [])}  # the old ones go with the disk
     if "OS-DCF:diskConfig" in given:
         request["disk_config"] = given["OS-DCF:diskConfig"]
     if "trusted_image_certificates" in given:

@@ -85,6 +85,7 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplat
             "block_device": devices,
             "disk_config": server.get("OS-DCF:diskConfig", "MANUAL"),
             "public_key": public_key,
+            "files": server.get("personality", []),
             "trusted_image_certificates": server.get("trusted_image_certificates"),
         },
         least=least,

@@ -62,6 +62,15 @@ def test_a_system_finds_what_it_looks_for(names: str, version: str) -> None:
     assert kinds == [("ipv4", "10.0.0.5"), ("ipv6", "fd00::5")]
 
 
+@pytest.mark.parametrize("names", ["rr_path", "joliet_path"])
+def test_files_of_the_request_are_beside_the_versions(names: str) -> None:
+    files = [{"path": f"/etc/{name}", "contents": base64.b64encode(name.encode()).decode()} for name in "ab"]
+    read = disk(spec(files=files))
+    told = json.loads(content(read, "/openstack/latest/meta_data.json", names))["files"]
+    assert [file["path"] for file in told] == ["/etc/a", "/etc/b"]
+    assert [content(read, f"/openstack{file['content_path']}", names) for file in told] == [b"a", b"b"]
+
+
 def test_user_data_need_not_be_text() -> None:
     data = b"\x1f\x8b\xff\xfe\x00"
     read = disk(spec(user_data=base64.b64encode(data).decode()))
