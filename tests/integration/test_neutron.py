@@ -589,7 +589,14 @@ def test_a_floating_address_is_shown_beside_the_fixed_one(site: Site) -> None:
         site.boot([{"uuid": outside.id}])
     server = site.booted([{"uuid": inside.id}])
     (port,) = site.ports_of(server)
-    floating = site.demo.network.create_ip(floating_network_id=outside.id, port_id=port.id)
+    floating = site.demo.network.create_ip(floating_network_id=outside.id)
+
+    def ask(action: str) -> int:
+        body = {action: {"address": floating.floating_ip_address}}
+        path = f"/servers/{server.id}/action"
+        return int(site.demo.compute.post(path, json=body, microversion="2.43").status_code)
+
+    assert ask("addFloatingIp") == 202
 
     def shown() -> dict[str, str]:
         (found,) = site.demo.compute.get_server(server.id).addresses.values()
@@ -597,6 +604,10 @@ def test_a_floating_address_is_shown_beside_the_fixed_one(site: Site) -> None:
 
     expected = {"fixed": port.fixed_ips[0]["ip_address"], "floating": floating.floating_ip_address}
     wait_until(lambda: shown() == expected, "the floating address", 60)
+    assert ask("removeFloatingIp") == 202
+    assert site.demo.network.get_ip(floating.id).port_id is None
+    wait_until(lambda: "floating" not in shown(), "it to be gone", 60)
+    assert ask("removeFloatingIp") == 409
     site.delete(server)
     site.demo.network.delete_ip(floating)
     site.demo.network.remove_interface_from_router(router, subnet=subnet.id)

@@ -69,6 +69,8 @@ class StageNeutron:
         """Hosts at which no port comes up."""
         self.heeds_tags = True
         """Of a new port; else they have to be set afterwards."""
+        self.floating: dict[str, Json] = {}
+        """Addresses elsewhere, by ID."""
         self.routed = False
         """The network has a segment, and a port gets its address when it is bound."""
         self.needs: Json | None = None
@@ -82,6 +84,13 @@ class StageNeutron:
         """One that a user made."""
         made = self._create({"network_id": NETWORK, "project_id": project_id, "name": "mine"})
         return str(made["id"])
+
+    def add_floating(self, address: str) -> Json:
+        """One that leads nowhere."""
+        identity = str(uuid.uuid4())
+        made: Json = {"id": identity, "floating_ip_address": address, "port_id": None, "revision_number": 1}
+        self.floating[identity] = made
+        return made
 
     def ports_of(self, server_uuid: str) -> list[Json]:
         with self._lock:
@@ -159,12 +168,17 @@ class StageNeutron:
             case "PUT", ["ports", port_id, "bindings", host, "activate"]:
                 return 200, self._activate(port_id, host)
             case "GET", ["floatingips"]:
-                return 200, _page("floatingips", [], query)
+                return 200, _page("floatingips", list(self.floating.values()), query)
+            case "PUT", ["floatingips", floating_id]:
+                floating = self.floating[floating_id]
+                _require_revision(floating, if_match)
+                floating.update(body["floatingip"], revision_number=floating["revision_number"] + 1)
+                return 200, {"floatingip": floating}
         raise Refusal(404, "HTTPNotFound")
 
     def _create(self, values: Json) -> Json:
         number = next(self._numbers)
-        address = {"subnet_id": _SUBNET, "ip_address": f"10.9.{number // 256}.{number % 256}"}
+        address = {"subnet_id": _SUBNET, "ip_address": _address(number)}
         port = {
             "id": str(uuid.uuid4()),
             "mac_address": f"fa:16:3e:00:{number // 256:02x}:{number % 256:02x}",
@@ -227,9 +241,11 @@ class StageNeutron:
 
     def _update(self, port_id: str, values: Json, if_match: str) -> Json:
         port = self._port(port_id)
-        if if_match and if_match != f"revision_number={port['revision_number']}":
-            raise Refusal(412, "RevisionNumberConstraintFailed")
+        _require_revision(port, if_match)
         port.update(values)
+        port["fixed_ips"] = [
+            {"ip_address": _address(next(self._numbers)), **fixed} for fixed in port["fixed_ips"]
+        ]
         port["revision_number"] += 1
         host = port["binding:host_id"]
         failed = host in self.unbindable
@@ -238,6 +254,15 @@ class StageNeutron:
         down = failed or host in self.unplugged
         port["status"] = "ACTIVE" if host and not down else "DOWN"
         return port
+
+
+def _require_revision(found: Json, if_match: str) -> None:
+    if if_match and if_match != f"revision_number={found['revision_number']}":
+        raise Refusal(412, "RevisionNumberConstraintFailed")
+
+
+def _address(number: int) -> str:
+    return f"10.9.{number // 256}.{number % 256}"
 
 
 def vif_at(host: str) -> Json:

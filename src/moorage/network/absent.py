@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from moorage.network.contract import (
     AgreedNetworks,
     Binding,
+    FloatingChange,
     Interface,
     NetworkAccess,
     NetworkError,
@@ -63,6 +64,12 @@ class AbsentNetwork:
         raise _refusal()
 
     def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
+        raise _refusal()
+
+    def lead_floating(self, requester: Requester, holding: ServerPorts, change: FloatingChange) -> str | None:
+        raise _refusal()
+
+    def take_floating(self, requester: Requester, holding: ServerPorts, address: str) -> None:
         raise _refusal()
 
     def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:

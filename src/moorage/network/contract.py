@@ -268,6 +268,13 @@ class SecurityGroup(msgspec.Struct, frozen=True):
     """Those for what comes in."""
 
 
+class FloatingChange(msgspec.Struct, frozen=True):
+    """A floating address shall lead to one of a server's."""
+
+    floating: str
+    fixed: str
+
+
 class Network(Protocol):
     @property
     def reach(self) -> NetworkAccess: ...
@@ -324,6 +331,15 @@ class Network(Protocol):
 
         It is named by its name or its id. Raises `NetworkError`.
         """
+
+    def lead_floating(self, requester: Requester, holding: ServerPorts, change: FloatingChange) -> str | None:
+        """Have an address of who asks lead to the server; the one that it led to before, if it was another.
+
+        Raises `NetworkError`.
+        """
+
+    def take_floating(self, requester: Requester, holding: ServerPorts, address: str) -> None:
+        """It leads nowhere any more. Raises `NetworkError`, also if it does not lead to this server."""
 
     def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
         """Those of a server's ports, as whoever asks sees them."""

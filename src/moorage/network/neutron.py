@@ -20,6 +20,7 @@ from moorage.network import neutron_faults, neutron_ports
 from moorage.network.contract import (
     AgreedNetworks,
     Binding,
+    FloatingChange,
     Interface,
     NetworkAccess,
     NetworkDeniedError,
@@ -36,6 +37,7 @@ from moorage.network.contract import (
 from moorage.network.network_cache import NetworkCache
 from moorage.network.neutron_agreement import Agreement
 from moorage.network.neutron_bindings import PortBindings
+from moorage.network.neutron_floating import FloatingAddresses
 from moorage.network.neutron_groups import SecurityGroups
 from moorage.network.neutron_link import Json, NeutronFault, NeutronLink
 from moorage.network.neutron_topology import AutoTopology
@@ -309,6 +311,12 @@ class NeutronNetwork:
 
     def regroup(self, requester: Requester, holding: ServerPorts, name: str, *, joins: bool) -> str:
         return SecurityGroups(self._link).change(requester, holding.server_uuid, name, joins=joins)
+
+    def lead_floating(self, requester: Requester, holding: ServerPorts, change: FloatingChange) -> str | None:
+        return FloatingAddresses(self._link).lead(requester, holding.ports, change)
+
+    def take_floating(self, requester: Requester, holding: ServerPorts, address: str) -> None:
+        FloatingAddresses(self._link).take_away(requester, holding.ports, address)
 
     def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
         return SecurityGroups(self._link).of_server(requester, holding.server_uuid)

@@ -26,6 +26,7 @@ from moorage.db.upsert import insert_if_absent
 from moorage.network.contract import (
     AgreedNetworks,
     Binding,
+    FloatingChange,
     Interface,
     NetworkAccess,
     NetworkError,
@@ -222,6 +223,13 @@ class PoolNetwork:
         """There are none."""
         words = f"Security group {name} is not found for project {requester.project_id}"
         raise NetworkError(words, fault=NetworkFault.NOT_FOUND)
+
+    def lead_floating(self, requester: Requester, holding: ServerPorts, change: FloatingChange) -> str | None:
+        """There are none."""
+        raise NetworkError("floating IP not found", fault=NetworkFault.NOT_FOUND)
+
+    def take_floating(self, requester: Requester, holding: ServerPorts, address: str) -> None:
+        raise NetworkError("floating IP not found", fault=NetworkFault.NOT_FOUND)
 
     def security_groups(self, requester: Requester, holding: ServerPorts) -> list[SecurityGroup]:
         return []

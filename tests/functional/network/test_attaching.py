@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from moorage.network.neutron import NeutronNetwork
+from moorage.network.neutron_floating import FloatingAddresses
+from moorage.network.neutron_link import NeutronLink
 from tests.support import stage_neutron
 from tests.support.crossing import PROJECT, Crossing
 from tests.support.faulty_proxy import Fault, FaultyProxy
@@ -176,3 +178,69 @@ def test_ports_are_not_taken_for_gone_by_somebody_who_does_not_see_them(
         assert cloud.settled(uuid)["addresses"]["stage"]
     finally:
         stage.hides = False
+
+
+# ---------------------------------------------------------------- floating addresses
+
+
+def float_(cloud: Crossing, uuid: str, action: str, **wanted: str) -> Any:
+    headers = {"openstack-api-version": "compute 2.43"}
+    return cloud.api.simulate_post(f"/v2.1/servers/{uuid}/action", json={action: wanted}, headers=headers)
+
+
+def await_floating(cloud: Crossing, uuid: str, *wanted: str) -> None:
+    """Until just these are shown."""
+
+    def shown() -> list[str]:
+        found = cloud.get(f"/v2.1/servers/{uuid}")["server"]["addresses"]["stage"]
+        return [one["addr"] for one in found if one["OS-EXT-IPS:type"] == "floating"]
+
+    wait_until(lambda: shown() == [*wanted], f"{wanted} to be shown", 60)
+
+
+def test_a_floating_address_leads_to_one_server_after_the_other(cloud: Crossing, stage: StageNeutron) -> None:
+    first, second = cloud.booted()["id"], cloud.booted()["id"]
+    floating = stage.add_floating("192.0.2.1")
+    for uuid, other in ((first, second), (second, first)):
+        reply = float_(cloud, uuid, "addFloatingIp", address="192.0.2.1")
+        assert reply.status_code == 202, reply.text
+        (port,) = stage.ports_of(uuid)
+        assert floating["port_id"] == port["id"]
+        assert floating["fixed_ip_address"] == port["fixed_ips"][0]["ip_address"]
+        await_floating(cloud, uuid, "192.0.2.1")
+        await_floating(cloud, other)
+    assert float_(cloud, first, "removeFloatingIp", address="192.0.2.1").status_code == 409
+    assert float_(cloud, second, "removeFloatingIp", address="192.0.2.1").status_code == 202
+    assert floating["port_id"] is None
+    await_floating(cloud, second)
+
+
+def test_floating_addresses_that_can_not_be_had(cloud: Crossing, stage: StageNeutron) -> None:
+    uuid, bare = cloud.booted()["id"], cloud.booted("none")["id"]
+    stage.add_floating("192.0.2.2")
+    there = {"address": "192.0.2.2"}
+    assert float_(cloud, uuid, "addFloatingIp", address="192.0.2.9").status_code == 404
+    assert float_(cloud, uuid, "removeFloatingIp", address="192.0.2.9").status_code == 404
+    assert "No fixed IPs" in float_(cloud, bare, "addFloatingIp", **there).text
+    refused = float_(cloud, uuid, "addFloatingIp", **there, fixed_address="10.9.9.9")
+    assert (refused.status_code, "not assigned" in refused.text) == (400, True)
+    reply = cloud.api.simulate_post(f"/v2.1/servers/{uuid}/action", json={"addFloatingIp": there})
+    assert reply.status_code == 404, "dropped by 2.44"
+
+
+def test_a_floating_address_that_was_led_elsewhere_meanwhile_stays_there(
+    cloud: Crossing, stage: StageNeutron, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the call came late: what was decided on an older revision is refused."""
+    uuid = cloud.booted()["id"]
+    floating = stage.add_floating("192.0.2.3")
+    find = FloatingAddresses._find
+
+    def find_too_early(self: FloatingAddresses, link: NeutronLink, address: str) -> dict[str, Any]:
+        found = find(self, link, address)
+        floating.update(port_id="elsewhere", revision_number=2)
+        return found
+
+    monkeypatch.setattr(FloatingAddresses, "_find", find_too_early)
+    assert float_(cloud, uuid, "addFloatingIp", address="192.0.2.3").status_code == 400
+    assert floating["port_id"] == "elsewhere"

@@ -21,11 +21,11 @@ from moorage.compute_api.endpoint import ADMIN, MANAGER, MEMBER, RULE, is_admin,
 from moorage.compute_api.imaging import image_actions, rescue_action, shelve_actions
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.moves import move_actions, move_schemas
-from moorage.compute_api.ports import security_groups
+from moorage.compute_api.ports import floating_addresses, security_groups
 from moorage.compute_api.servers import rebuild_action, server_passwords
 from moorage.compute_api.servers import server_schemas as schemas
 from moorage.compute_api.servers.action_request import ActionRequest
-from moorage.compute_api.servers.servers import fetch_limits, find, lock, origin_of
+from moorage.compute_api.servers.servers import fetch_limits, lock, origin_of
 from moorage.compute_api.service import ComputeService
 from moorage.core.microversions import Version
 from moorage.http.call import Call
@@ -269,6 +269,20 @@ ACTIONS: dict[str, ActionRoute] = {
     "removeFixedIp": ActionRoute(
         _remove_address, f"{RULE}os-multinic:remove", schemas.REMOVE_FIXED_IP, dropped=GONE["removeFixedIp"]
     ),
+    "addFloatingIp": ActionRoute(
+        None,
+        f"{RULE}os-floating-ips:add",
+        schemas.ADD_FLOATING_IP,
+        read=floating_addresses.add,
+        dropped=GONE["addFloatingIp"],
+    ),
+    "removeFloatingIp": ActionRoute(
+        None,
+        f"{RULE}os-floating-ips:remove",
+        schemas.REMOVE_FLOATING_IP,
+        read=floating_addresses.remove,
+        dropped=GONE["removeFloatingIp"],
+    ),
     "os-getConsoleOutput": ActionRoute(
         None, f"{RULE}os-console-output", console_schemas.CONSOLE_OUTPUT, read=console_output.show
     ),
@@ -294,7 +308,7 @@ def act(service: ComputeService, call: Call) -> Reply:
     name = _name(body)
     action = ACTIONS.get(name)
     if action is None or (action.dropped is not None and call.version >= action.dropped):
-        raise _refusal(service, call, name)
+        raise _refusal(call, name)
     if action.since is not None and call.version < action.since:
         raise HttpError(404)
     argument = action.schema.at(call.version).load(body)[name]
@@ -335,13 +349,9 @@ def _name(body: bytes) -> str:
     return str(next(iter(document)))
 
 
-def _refusal(service: ComputeService, call: Call, name: str) -> HttpError:
+def _refusal(call: Call, name: str) -> HttpError:
     if name in GONE and call.version >= GONE[name]:
         return HttpError(404)
     if name in _DROPPED:
         return HttpError(410)
-    if name not in GONE:
-        return HttpError(400, f"There is no such action: {name}")
-    with service.database.read() as connection:
-        find(connection, call)
-    return HttpError(501, "The requested functionality is not supported.")
+    return HttpError(400, f"There is no such action: {name}")

@@ -267,6 +267,10 @@ FORCE_DELETE = Schema(wrapped("forceDelete", _ANY))
 _NETWORK_ID: Json = {"type": ["string", "number"], "minLength": 1, "maxLength": 36}
 ADD_FIXED_IP = Schema(wrapped("addFixedIp", closed({"networkId": _NETWORK_ID}, ("networkId",))))
 REMOVE_FIXED_IP = Schema(wrapped("removeFixedIp", closed({"address": ADDRESS}, ("address",))))
+ADD_FLOATING_IP = Schema(
+    wrapped("addFloatingIp", closed({"address": ADDRESS, "fixed_address": ADDRESS}, ("address",)))
+)
+REMOVE_FLOATING_IP = Schema(wrapped("removeFloatingIp", closed({"address": ADDRESS}, ("address",))))
 RESET_STATE = Schema(
     wrapped("os-resetState", closed({"state": {"type": "string", "enum": ["active", "error"]}}, ("state",)))
 )

@@ -95,6 +95,8 @@ RULES: dict[str, Rule] = {
     "removeFixedIp": Rule(
         {"address": "10.0.0.1"}, SNAPPABLE - {SUSPENDED}, PLUGGING, "2.43", frozenset({202, 400})
     ),
+    "addFloatingIp": Rule({"address": "192.0.2.1"}, ANY, None, "2.43", frozenset({400, 404})),
+    "removeFloatingIp": Rule({"address": "192.0.2.1"}, ANY, None, "2.43", frozenset({404})),
     "os-getConsoleOutput": Rule({}, ON_A_HOST, **ASKING),
     "os-getVNCConsole": Rule({"type": "novnc"}, ON_A_HOST, version="2.5", **ASKING),
     "os-getSerialConsole": Rule({"type": "serial"}, ON_A_HOST, version="2.5", **ASKING),

@@ -106,6 +106,8 @@ ARGUMENTS: dict[str, list[Any]] = {
     "removeSecurityGroup": [{"name": "web"}],
     "addFixedIp": [{"networkId": ABSENT}],
     "removeFixedIp": [{"address": "10.0.0.1"}],
+    "addFloatingIp": [{"address": "192.0.2.1"}],
+    "removeFloatingIp": [{"address": "192.0.2.1"}],
 }
 
 
