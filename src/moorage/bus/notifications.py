@@ -21,6 +21,8 @@ LOG = logging.getLogger(__name__)
 
 DROPPED = Counter("moorage_notifications_dropped_total", "Notifications that could not be sent.")
 _RETRIES = 2
+_OF_CONDUCTORS = ("rebuild_scheduled",)
+"""Of what takes no time."""
 
 
 class Phase(StrEnum):
@@ -96,7 +98,7 @@ class OsloNotifications:
         request_id: str | None = None,
     ) -> None:
         notification = _Notification(
-            publisher_id=f"{'nova-api' if phase is None else 'nova-compute'}:{server['host'] or ''}",
+            publisher_id=f"{_publisher(action, phase)}:{server['host'] or ''}",
             event_type=f"instance.{action}" + ("" if phase is None else f".{phase.value}"),
             payload=payload(action, server, error, request_id),
             is_error=phase is Phase.ERROR,
@@ -115,6 +117,13 @@ class OsloNotifications:
             notifier = self._notifier.prepare(publisher_id=one.publisher_id)
             notify = notifier.error if one.is_error else notifier.info
             notify({}, one.event_type, one.payload)
+
+
+def _publisher(action: str, phase: Phase | None) -> str:
+    """As the reference's services are called."""
+    if phase is not None:
+        return "nova-compute"
+    return "nova-conductor" if action in _OF_CONDUCTORS else "nova-api"
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Notifications:

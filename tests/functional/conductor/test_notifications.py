@@ -27,6 +27,7 @@ ASKED: list[dict[str, Any]] = [
     {"createImage": {"name": "i"}},
     {"shelve": None},
     {"unshelve": None},
+    {"rebuild": None},
     {"lock": None},
     {"unlock": None},
 ]
@@ -36,6 +37,8 @@ TOLD = (
     *("trigger_crash_dump", "snapshot", "shelve", "shelve_offload", "unshelve"),
 )
 """Of that, by the reference's names."""
+EVENTS = {"shelve": 4, "rebuild": 3, "lock": 1, "unlock": 1}
+"""How many are told of an action that is not just begun and ended."""
 
 
 class Consumer:
@@ -66,6 +69,10 @@ class Consumer:
     def events(self, uuid: str) -> list[str]:
         return [event for event, data in self.heard if data["uuid"] == uuid]
 
+    def await_events(self, uuid: str, count: int) -> None:
+        """They are sent right after what they tell of, so the next thing could be told first."""
+        wait_until(lambda: len(self.events(uuid)) >= count, f"{count} events", 20)
+
     def last(self, uuid: str) -> dict[str, Any]:
         return next(data for _, data in reversed(self.heard) if data["uuid"] == uuid)
 
@@ -89,13 +96,18 @@ def test_a_server_is_told_of_from_birth_to_death(cloud: Yard, consumer: Consumer
     wait_until(lambda: len(consumer.events(uuid)) == 2, "its birth", 10)
     assert consumer.events(uuid) == ["instance.create.start", "instance.create.end"]
     assert (consumer.last(uuid)["state"], consumer.last(uuid)["host"]) == ("active", "fake-1")
+    heard = 2
     for action in ASKED:
-        answer = cloud.api.simulate_post(f"/v2.1/servers/{uuid}/action", json=action)
+        body = {"rebuild": {"imageRef": cloud.image()}} if "rebuild" in action else action
+        answer = cloud.api.simulate_post(f"/v2.1/servers/{uuid}/action", json=body)
         assert answer.status_code in (200, 202), answer.text
         cloud.await_rest()
+        heard += EVENTS.get(next(iter(action)), 2)
+        consumer.await_events(uuid, heard)
     cloud.delete(uuid)
     cloud.await_gone([uuid])
     told = [f"instance.{action}.{phase}" for action in ("create", *TOLD) for phase in ("start", "end")]
+    told += ["instance.rebuild.start", "instance.rebuild_scheduled", "instance.rebuild.end"]
     told += ["instance.lock", "instance.unlock", "instance.delete.start"]
     told += ["instance.shutdown.start", "instance.shutdown.end", "instance.delete.end"]
     wait_until(lambda: len(consumer.events(uuid)) == len(told), "its death", 10)
@@ -136,6 +148,21 @@ def test_moves_are_told_by_their_parts(yard: Make, consumer: Consumer) -> None:
         told += parts
     wait_until(lambda: len(consumer.events(uuid)) >= len(told), "its moves", 10)
     assert consumer.events(uuid) == [f"instance.{name}" for name in told]
+
+
+def test_a_live_migration_that_fails_is_told_of_both_ends(yard: Make, consumer: Consumer) -> None:
+    options = {"enabled": True, "transport_url": URL, "topics": [consumer.topic]}
+    cloud = yard(hosts=2, **{f"notifications.{name}": value for name, value in options.items()})
+    (uuid,) = cloud.boot(metadata={"fake:live_migrate": "fail"})
+    cloud.await_rest()
+    action, _ = MOVES[0]
+    assert cloud.api.simulate_post(f"/v2.1/servers/{uuid}/action", json=action).status_code == 202
+    cloud.await_rest()
+    told = ("live_migration_pre", "live_migration_rollback_dest", "live_migration_rollback")
+    wait_until(lambda: len(consumer.events(uuid)) >= 8, "its way back", 10)
+    assert consumer.events(uuid)[2:] == [
+        f"instance.{part}.{phase}" for part in told for phase in ("start", "end")
+    ]
 
 
 def test_a_failure_is_told_with_its_reason(cloud: Yard, consumer: Consumer) -> None:

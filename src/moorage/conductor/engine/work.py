@@ -49,7 +49,8 @@ class Notice(NamedTuple):
     """A part of an operation that has a name of its own: `instance.ACTION.PHASE`."""
 
     action: str
-    phase: Phase
+    phase: Phase | None
+    """None if it takes no time."""
 
 
 class _Kept(NamedTuple):
@@ -115,7 +116,7 @@ class Work(Generic[S]):
         """At the checkpoint, along with what other servers of the batch have for `writer`."""
         self.parts.append((writer, part))
 
-    def tell(self, action: str, *phases: Phase) -> None:
+    def tell(self, action: str, *phases: Phase | None) -> None:
         """Have others hear of a part of the operation; of all of it, if no phases are named."""
         self.notices += [Notice(action, phase) for phase in phases or (Phase.START, Phase.END)]
 

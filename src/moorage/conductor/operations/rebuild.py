@@ -46,6 +46,7 @@ class Rebuild(OperationKind):
         Step("rebuilt", then=("rebuild",), waits=Wait(Awaited.ANSWER), cancel=GIVE_UP),
     )
     notification = "rebuild"
+    tells = ("rebuild_scheduled",)
 
     def begin(self, batch: Sequence[Work[RebuildState]]) -> None:
         for work in batch:
@@ -54,6 +55,7 @@ class Rebuild(OperationKind):
                 self._leave_as_it_was(work, objection)
                 continue
             work.changes["task_state"] = TaskState.REBUILD_SPAWNING.value
+            work.tell("rebuild_scheduled", None)
             work.advance("rebuild")
 
     def _objection(self, work: Work[RebuildState]) -> str | None:

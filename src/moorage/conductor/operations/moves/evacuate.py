@@ -55,9 +55,11 @@ class Evacuate(Moving[EvacuateState]):
         *GOING_BACK,
     )
     notification = "evacuate"
+    tells = ("rebuild_scheduled",)
     arrive_event = "compute_rebuild_instance"
 
     def depart(self, work: Work[EvacuateState]) -> None:
+        work.tell("rebuild_scheduled", None)
         work.advance("bind")
 
     def arrive(self, work: Work[EvacuateState]) -> None:

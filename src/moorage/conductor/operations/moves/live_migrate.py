@@ -80,7 +80,8 @@ class LiveMigrate(Moving[LiveMigrateState]):
     )
     tells = (
         *("live_migration_pre", "live_migration_post", "live_migration_post_dest"),
-        *("live_migration_rollback", "live_migration_abort", "live_migration_force_complete"),
+        *("live_migration_rollback_dest", "live_migration_rollback"),
+        *("live_migration_abort", "live_migration_force_complete"),
     )
     arrive_event = "compute_live_migration"
     placed_status = MigrationStatus.PREPARING
@@ -251,6 +252,12 @@ class LiveMigrate(Moving[LiveMigrateState]):
             self.note(work, "compute_post_live_migration_at_destination", host=work.server.host)
             work.tell("live_migration_post", Phase.END)
             work.finish()
+
+    def cleaned(self, batch: Sequence[Work[LiveMigrateState]]) -> None:
+        super().cleaned(batch)
+        for work in batch:
+            if work.operation.step == "retreat":
+                work.tell("live_migration_rollback_dest")
 
     def over(self, work: Work[LiveMigrateState]) -> None:
         if work.state.aborted:
