@@ -31,7 +31,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 _new_process = subprocess.Popen
 _plan = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
-_usual = {"preexec_fn", "startupinfo", "process_group", "gid", "gids", "uid", "umask"}
+_SPECIAL = {"preexec_fn", "startupinfo", "process_group", "gid", "gids", "uid", "umask"}
 
 
 class ImportedProgram:
@@ -129,7 +129,7 @@ def _ours(plan: Mapping[str, Any]) -> str | None:
     if isinstance(words, str | bytes | os.PathLike) or plan["executable"] is not None or plan["shell"]:
         return None
     program = Path(os.fsdecode(words[0]))
-    special = any(plan[part] not in (None, -1) for part in _usual) or plan["pass_fds"]
+    special = any(plan[part] not in (None, -1) for part in _SPECIAL) or plan["pass_fds"]
     is_ours = program.parent == PROGRAMS and program.name.split("-")[0] == "moorage"
     return program.name if is_ours and not special else None
 
