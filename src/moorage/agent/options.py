@@ -40,7 +40,7 @@ OPTIONS: Options = {
             help="Where the agent keeps its journal; it has to survive restarts.",
         ),
         cfg.StrOpt("metrics_listen", default="127.0.0.1", help="Address that metrics are served on."),
-        cfg.PortOpt("metrics_port", default=0, help="Port that metrics are served on; 0 for none."),
+        cfg.PortOpt("metrics_port", default=0, help="Port of metrics and health; 0 for none."),
         cfg.IntOpt("threads", default=32, min=1, help="Tasks that the agent works on at the same time."),
         cfg.FloatOpt("heartbeat_interval", default=10.0, min=0.1, help="Seconds between two heartbeats."),
         cfg.FloatOpt(

@@ -47,6 +47,7 @@ from moorage.bus.contract import (
 )
 from moorage.bus.versions import NEWEST
 from moorage.core.clock import utcnow
+from moorage.core.health import HealthCheck, Pulse
 from moorage.core.periodic import Periodic
 from moorage.drivers import capabilities, parts
 from moorage.drivers.contract import NO_STATE, Driver, DriverError
@@ -149,6 +150,9 @@ class AgentService:
         self._use_ratios(journal.ratios)
         self._machine_failures = driver.machine_failures if isinstance(driver, FailureTelling) else None
         self._avoided = AvoidedMachines()
+        self._driver_trouble: str | None = None
+        """Why it could not be asked, the last time that it was."""
+        self._taken = Pulse("no heartbeat was taken", longest=3 * settings.heartbeat_interval)
         self._said_nodes: list[NodeFacts] | None = None
         self._said_power: dict[str, int] = {}
         self._say_everything = True
@@ -173,6 +177,13 @@ class AgentService:
         if isinstance(self._driver, parts.Watchful):
             self._driver.watch(self._on_change)
         LOG.info("agent of host %s is running", self._settings.host)
+
+    def checks(self) -> list[HealthCheck]:
+        """Whether the host can do its work, and is heard."""
+        return [
+            HealthCheck("driver", lambda: self._driver_trouble),
+            HealthCheck("heartbeat", self._taken.trouble),
+        ]
 
     def stop(self) -> None:
         """End soon; what is at work goes on after the next start."""
@@ -342,6 +353,7 @@ class AgentService:
             self._said_nodes, self._say_everything = None, True
             self._ask_for_everything()
             return
+        self._taken.beat()
         if self._machine_failures is not None:
             self._machine_failures.told(failed)
         if self._ownership is not None:
@@ -357,8 +369,11 @@ class AgentService:
         """Power states of the servers that nothing is done to; None if nobody can tell now. We live all the
         same: who took us for dead would start our guests elsewhere, while they run here."""
         try:
-            return {uuid: power for uuid, power in self._driver.servers().items() if uuid not in busy}
+            servers = self._driver.servers()
+            self._driver_trouble = None
+            return {uuid: power for uuid, power in servers.items() if uuid not in busy}
         except DriverError as error:
+            self._driver_trouble = str(error)
             LOG.warning("the servers can't be looked at, and stay as they were: %s", error)
             return None
 

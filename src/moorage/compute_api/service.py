@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -24,6 +23,7 @@ from moorage.compute.reference_cache import ReferenceCache, ReferenceSnapshot
 from moorage.compute.servers import creation
 from moorage.compute.servers.creation import CreatedServers, CreationRequest
 from moorage.compute_api.hosts.background_mirror import BackgroundMirror
+from moorage.core.health import HealthCheck
 from moorage.db.database import Database
 from moorage.db.desk import Desk
 from moorage.deciding.decider import Decider
@@ -33,8 +33,6 @@ from moorage.images.contract import Images
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler.settings import SchedulerSettings
-
-LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -89,6 +87,8 @@ class ComputeService:
     """What conductors decide by; plans are made by the same."""
     unified_limits: UnifiedLimits | None = None
     """Keystone's, where they hold in the place of ours."""
+    checks: Sequence[HealthCheck] = ()
+    """Whether what it depends on is well, beside its database."""
     onlooker: Onlooker = field(default_factory=lambda: Onlooker({}))
     """Knows what conductors say of the kinds of operations that they run."""
 
@@ -132,12 +132,3 @@ class ComputeService:
 
     def zones_at(self, now: ReferenceSnapshot) -> Zones:
         return Zones(now.aggregates().zone_of, self.settings.default_zone, self.settings.internal_zone)
-
-    def healthy(self) -> bool:
-        try:
-            with self.database.read() as connection:
-                connection.exec_driver_sql("SELECT 1")
-        except Exception:
-            LOG.exception("health check failed")
-            return False
-        return True

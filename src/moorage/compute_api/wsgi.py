@@ -13,6 +13,7 @@ from moorage.compute_api.mount import Mount, ProjectInPath
 from moorage.compute_api.routes import FURTHER_RULES, ROUTES
 from moorage.compute_api.service import ComputeService
 from moorage.compute_api.versions import VERSIONS
+from moorage.db import health
 from moorage.http import auth
 from moorage.http.app import Application
 from moorage.http.auth import Wsgi
@@ -41,6 +42,7 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
+    checks = [*health.checks(service.database), *service.checks]
     return EntryMiddleware(
-        ConcurrencyLimit(stack, conf.compute.threads), "compute", service.healthy, (OLD_REQUEST_ID,)
+        ConcurrencyLimit(stack, conf.compute.threads), "compute", checks, (OLD_REQUEST_ID,)
     )

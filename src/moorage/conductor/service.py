@@ -29,6 +29,7 @@ from moorage.conductor.ports.plugging import PluggingTimeout
 from moorage.conductor.ports.port_claims import PortClaims
 from moorage.conductor.ports.port_duties import PortDuties
 from moorage.conductor.ports.refreshing import Refreshing
+from moorage.core.health import HealthCheck
 from moorage.db.database import Database
 from moorage.deciding.decider import Decider
 from moorage.deciding.hosts import Hosts
@@ -139,6 +140,10 @@ class ConductorService:
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._late_ports = LatePorts(database, network)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
+
+    def checks(self) -> list[HealthCheck]:
+        """Whether it does what only it can do."""
+        return [*self.runner.checks(), HealthCheck("heartbeat", self._presence.pulse.trouble)]
 
     def start(self) -> None:
         self._presence.start()

@@ -6,14 +6,16 @@ import logging
 import re
 import time
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import quote
 
 from prometheus_client import Counter, Histogram
 
 from moorage.core import metrics
+from moorage.core.health import Health, HealthCheck
 from moorage.core.log import REQUEST_ID
+from moorage.http import health_pages
 from moorage.http.auth import StartResponse, Wsgi
 from moorage.http.caller import Environ
 
@@ -35,19 +37,20 @@ class EntryMiddleware:
     """`id_headers` are further names under which answers tell their request id."""
 
     def __init__(
-        self, inner: Wsgi, service: str, healthy: Callable[[], bool], id_headers: Sequence[str] = ()
+        self, inner: Wsgi, service: str, checks: Sequence[HealthCheck], id_headers: Sequence[str] = ()
     ) -> None:
         self._inner = inner
         self._id_headers = ("x-openstack-request-id", *id_headers)
         self._service = service
-        self._healthy = healthy
+        self._health = Health(checks)
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")
         if path == "/metrics":
             return _answer(start_response, "200 OK", metrics.CONTENT_TYPE, metrics.exposition())
-        if path == "/healthz":
-            return self._health(start_response)
+        if path in health_pages.PATHS:
+            page = health_pages.page(self._health, path)
+            return _answer(start_response, page.status, page.content_type, page.body)
         return self._serve(environ, start_response)
 
     def _serve(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -83,13 +86,6 @@ class EntryMiddleware:
                     seconds,
                 )
             REQUEST_ID.reset(token)
-
-    def _health(self, start_response: StartResponse) -> Iterable[bytes]:
-        if self._healthy():
-            return _answer(start_response, "200 OK", "text/plain", b"OK\n")
-        return _answer(
-            start_response, "503 Service Unavailable", "text/plain", b"the database can't be reached\n"
-        )
 
 
 def _answer(start_response: StartResponse, status: str, content_type: str, body: bytes) -> Iterable[bytes]:

@@ -18,6 +18,7 @@ from waitress import wasyncore
 from waitress.server import TcpWSGIServer
 from waitress.task import ThreadedTaskDispatcher
 
+from moorage.http import health_pages
 from moorage.http.auth import Wsgi
 from moorage.http.channel import ClientChannel
 
@@ -32,7 +33,7 @@ _STREAMS = 8
 _LAST_ANSWERS_SECONDS = 2.0
 _SPARE_BODY = 1024 * 1024
 """A body that is a little too large is read, and refused in the API's words; a larger one is not read."""
-_ASIDE = frozenset({"/healthz", "/metrics"})
+_ASIDE = frozenset({*health_pages.PATHS, "/metrics"})
 """Have threads of their own: whoever watches us wants to know most when all others are busy."""
 
 

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from moorage.core.clock import utcnow
+from moorage.core.health import Pulse
 from moorage.db.database import Database
 from moorage.ledger import leasing
 
@@ -45,6 +46,7 @@ class Leases:
         self._lock = threading.Lock()
         self._held: dict[str, Lease] = {}
         self._stopping = threading.Event()
+        self.pulse = Pulse("leases were not renewed", longest=seconds)
         self._thread = threading.Thread(target=self._run, name="leases", daemon=True)
 
     def start(self) -> None:
@@ -83,6 +85,7 @@ class Leases:
         while not self._stopping.wait(self._seconds / 3):
             try:
                 self.renew()
+                self.pulse.beat()
             except sa.exc.OperationalError as error:
                 LOG.warning("leases can't be renewed, the database does not answer: %s", error.orig)
             except Exception:

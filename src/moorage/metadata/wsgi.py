@@ -10,6 +10,7 @@ from oslo_config import cfg
 from prometheus_client import Counter
 
 from moorage.compute.servers.guest_password import ENCRYPTED_PASSWORD
+from moorage.db import health
 from moorage.db.database import Database
 from moorage.http.auth import StartResponse, Wsgi
 from moorage.http.caller import Environ
@@ -110,13 +111,6 @@ def _password(environ: Environ) -> str:
 def build(conf: cfg.ConfigOpts, database: Database) -> Wsgi:
     application = MetadataApplication(MetadataGuests(database), conf.metadata.shared_secret)
 
-    def healthy() -> bool:
-        try:
-            with database.read() as connection:
-                connection.exec_driver_sql("SELECT 1")
-        except sa.exc.DBAPIError:
-            LOG.exception("health check failed")
-            return False
-        return True
-
-    return EntryMiddleware(ConcurrencyLimit(application, conf.metadata.threads), "metadata", healthy)
+    return EntryMiddleware(
+        ConcurrencyLimit(application, conf.metadata.threads), "metadata", health.checks(database)
+    )

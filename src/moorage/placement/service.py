@@ -96,15 +96,6 @@ class PlacementService:
         self._stopping.set()
         self.database.engine.dispose()
 
-    def healthy(self) -> bool:
-        try:
-            with self.database.read() as connection:
-                connection.exec_driver_sql("SELECT 1")
-        except Exception:
-            LOG.exception("health check failed")
-            return False
-        return True
-
     @contextmanager
     def picture(self) -> Iterator[Picture]:
         """The fleet as it is now: every write that was committed before this call is in it."""

@@ -13,6 +13,7 @@ from oslo_middleware import cors
 
 from moorage.core import config, log
 from moorage.core import options as log_options
+from moorage.db import health
 from moorage.db import options as db_options
 from moorage.http import auth
 from moorage.http import options as http_options
@@ -53,7 +54,9 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
-    return EntryMiddleware(ConcurrencyLimit(stack, conf.placement.threads), "placement", service.healthy)
+    return EntryMiddleware(
+        ConcurrencyLimit(stack, conf.placement.threads), "placement", health.checks(service.database)
+    )
 
 
 def configuration() -> cfg.ConfigOpts:

@@ -207,8 +207,18 @@ def test_an_api_ends_while_requests_hang(tmp_path: Path, program: str, path: str
         ended(service)
 
 
-def test_an_api_outlives_hangups_and_ends_in_the_midst_of_one(tmp_path: Path) -> None:
-    with served(tmp_path, "moorage-placement") as service:
+@pytest.mark.parametrize(
+    ("program", "extra", "ready"),
+    [
+        ("moorage-placement", {}, "database: ok\nschema: ok\n"),
+        ("moorage-metadata", {"metadata": {"shared_secret": "s"}}, "database: ok\nschema: ok\n"),
+    ],
+)
+def test_an_api_outlives_hangups_and_ends_in_the_midst_of_one(
+    tmp_path: Path, program: str, extra: Settings, ready: str
+) -> None:
+    with served(tmp_path, program, extra) as service:
+        assert requests.get(f"http://127.0.0.1:{service.port}/readyz", timeout=10).text == ready
         hung_up(service)
         wait_until(lambda: healthy(service.port), "it to serve again", 30)
         for pid in service.pids()[1:]:
@@ -269,13 +279,49 @@ def conductor(directory: Path, url: str, broker: int, placement: int) -> Iterato
         yield service
 
 
+def probed(directory: Path, path: str) -> tuple[int, dict[str, str]]:
+    """What a process says of itself on the port of its metrics: by name, what was found."""
+    port = re.findall(r"^metrics_port *= *(\d+)", (directory / "alone.conf").read_text(), re.MULTILINE)[0]
+    answer = requests.get(f"http://127.0.0.1:{port}{path}", timeout=10)
+    return answer.status_code, dict(line.split(": ", 1) for line in answer.text.splitlines())
+
+
 @pytest.mark.parametrize("away", ["refuses", "says nothing"])
-def test_a_conductor_ends_without_its_neighbours(tmp_path: Path, sqlite_url: str, away: str) -> None:
+def test_a_conductor_tells_who_is_away_outlives_a_hangup_and_ends(
+    tmp_path: Path, sqlite_url: str, away: str
+) -> None:
     with black_hole() as hole:
         port = 1 if away == "refuses" else hole
         with conductor(tmp_path, sqlite_url, broker=port, placement=1) as service:
+            assert probed(tmp_path, "/healthz") == (200, {"database": "ok"})
+            status, found = probed(tmp_path, "/readyz")
+            assert (status, found["schema"], found["placement"][:11]) == (503, "ok", "unreachable")
+            assert found["broker"].startswith("can't be reached" if away == "refuses" else "ok")
+            config = tmp_path / "alone.conf"
+            config.write_text(config.read_text() + "\n[log]\nlevel = DEBUG\n")
             hung_up(service)
+            wait_until(partial(says, tmp_path / "alone.log", "SIGHUP: the log's level is DEBUG"), "it", 30)
+            config.write_text(config.read_text() + "[conductor]\nthreads = many\n")
+            hung_up(service)
+            wait_until(partial(says, tmp_path / "alone.log", "everything stays as it was"), "it", 30)
             ended(service)
+
+
+def test_a_console_proxy_tells_who_is_away_and_outlives_a_hangup(tmp_path: Path, sqlite_url: str) -> None:
+    settings: Settings = {
+        "DEFAULT": {"transport_url": "rabbit://x:x@127.0.0.1:1/"},
+        "database": {"connection": sqlite_url},
+        "consoles": {"port": str(free_port()), "metrics_port": str(free_port())},
+        "console-proxy": {},
+    }
+    with alone(tmp_path, "moorage-console-proxy", settings, "") as service:
+        wait_until(lambda: port_is_open(int(settings["consoles"]["metrics_port"])), "its metrics", 60)
+        assert probed(tmp_path, "/healthz") == (200, {"database": "ok"})
+        status, found = probed(tmp_path, "/readyz")
+        assert (status, found["broker"][:16]) == (503, "can't be reached")
+        hung_up(service)
+        wait_until(partial(says, tmp_path / "alone.log", "SIGHUP: the log's level is"), "it", 30)
+        ended(service)
 
 
 def test_a_conductor_ends_while_its_database_is_stuck(tmp_path: Path, sqlite_url: str) -> None:
@@ -311,6 +357,8 @@ def test_an_agent_ends_without_its_neighbours_and_while_a_machine_hangs(tmp_path
         port = 1 if away == "refuses" else hole
         settings = agent_settings(tmp_path, broker=port, placement=1)
         with alone(tmp_path, "moorage-agent", settings, "taking up 1 tasks") as service:
+            status, found = probed(tmp_path, "/readyz")
+            assert (status, found["driver"], found["placement"][:11]) == (503, "ok", "unreachable")
             hung_up(service)
             ended(service)
 

@@ -21,7 +21,7 @@ def inner(_environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
 
 def send(method: str, path: str) -> None:
     environ = {**create_environ(), "REQUEST_METHOD": method, "PATH_INFO": path}
-    EntryMiddleware(inner, "tested", lambda: True)(environ, lambda *_: None)
+    EntryMiddleware(inner, "tested", [])(environ, lambda *_: None)
 
 
 def test_invented_methods_do_not_make_metrics_of_their_own() -> None:

@@ -16,7 +16,7 @@ from moorage.bus import notifications
 from moorage.bus.contract import AskingSide
 from moorage.bus.local import LocalBus
 from moorage.cli.embedded import seeding
-from moorage.cli.processes import agent_driver
+from moorage.cli.processes import agent_driver, neighbours
 from moorage.compute.operations.standing import Onlooker
 from moorage.compute.quotas import unified
 from moorage.compute_api import wsgi as compute_wsgi
@@ -87,6 +87,7 @@ class Cloud:
             notifications=telling,
             scheduler=scheduler_options.settings(conf),
             unified_limits=unified.connect(conf),
+            checks=[*self._conductor.checks(), *neighbours.network(conf)],
             onlooker=Onlooker(DECLARED, conf.conductor.lease_seconds),
         )
         driver = conf.agent.driver

@@ -17,7 +17,7 @@ from moorage.bus.messaging import MessagingAgentSide
 from moorage.cli import metrics, settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
-from moorage.cli.processes import agent_driver, metadata_forwarding
+from moorage.cli.processes import agent_driver, metadata_forwarding, neighbours, reloading
 from moorage.cli.processes.agent_driver import ChosenDriver
 from moorage.cli.processes.placement_access import require_placement
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
@@ -86,12 +86,13 @@ def run(
         chosen.ownership,
         Ports(connect_agent(conf), PortSettings.from_conf(conf)),
     )
-    metrics.serve(conf.agent)
+    metrics.serve(conf.agent, [*service.checks(), *neighbours.broker(conf), *neighbours.placement(conf)])
     service.start()
     drivers = {conf.agent.host: chosen.driver}
     forwarder = metadata_forwarding.start(conf.metadata.url, conf.metadata.shared_secret, drivers)
 
     def on_hangup() -> None:
+        reloading.log_level(config_file)
         if _reload(chosen, config_file, overrides):
             service.look_soon()
 

@@ -9,6 +9,7 @@ from moorage.bus.asking import AskingWhenNeeded
 from moorage.cli.embedded.cloud import IMAGE_PATH
 from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles
+from moorage.cli.processes import neighbours
 from moorage.cli.processes import workers as granian
 from moorage.cli.processes.placement_access import require_placement
 from moorage.cli.processes.workers import Listen, Port, Threads, Workers
@@ -80,6 +81,7 @@ def worker() -> Wsgi:
         notifications=notifications.from_conf(conf),
         scheduler=scheduler_options.settings(conf),
         unified_limits=unified.connect(conf),
+        checks=[*neighbours.placement(conf), *neighbours.network(conf), *neighbours.broker(conf)],
         onlooker=Onlooker(DECLARED, conf.conductor.lease_seconds),
     )
     return build(conf, service, {IMAGE_PATH: images_wsgi.build(conf, images)})

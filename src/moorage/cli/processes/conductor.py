@@ -11,13 +11,14 @@ from moorage.bus.messaging import MessagingConductorSide
 from moorage.cli import metrics, settings
 from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles
-from moorage.cli.processes import workers
+from moorage.cli.processes import neighbours, reloading, workers
 from moorage.cli.processes.network_access import require_network
 from moorage.cli.processes.placement_access import require_placement
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import log
-from moorage.db import engine
+from moorage.core.health import HealthCheck
+from moorage.db import engine, health
 from moorage.db.database import Database
 from moorage.images.catalogue import Catalogue
 from moorage.images.connect import connect_conductor as connect_images
@@ -58,11 +59,20 @@ def run(config_file: ConfigFiles = None) -> None:
         connect_images(conf, Catalogue(database)),
         notifications.from_conf(conf),
     )
-    metrics.serve(conf.conductor)
+    metrics.serve(conf.conductor, [*health.checks(database), *_neighbours(conf), *service.checks()])
     service.start()
-    ending.wait()
+    ending.wait(lambda: reloading.log_level(config_file))
     service.stop()
     database.engine.dispose()
+
+
+def _neighbours(conf: cfg.ConfigOpts) -> list[HealthCheck]:
+    placed_by_service = conf.conductor.placement == "service"
+    return [
+        *(neighbours.placement(conf) if placed_by_service else []),
+        *neighbours.network(conf),
+        *neighbours.broker(conf),
+    ]
 
 
 def _placement(conf: cfg.ConfigOpts, database: Database) -> PlacementClient:

@@ -10,12 +10,12 @@ from moorage.bus.asking import AskingWhenNeeded
 from moorage.cli import metrics, settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
-from moorage.cli.processes import workers
+from moorage.cli.processes import neighbours, reloading, workers
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.consoles.server import ConsoleServer, listener
 from moorage.consoles.settings import ConsoleSettings
 from moorage.core import log
-from moorage.db import engine
+from moorage.db import engine, health
 from moorage.db.database import Database
 
 commands = Commands(help="Run the proxy to servers' consoles.")
@@ -49,10 +49,11 @@ def run(
         listening = listener(options.listen, options.port)
     except OSError as error:
         raise CommandError(f"can't listen on {options.listen}:{options.port}: {error}") from error
+    checks = [*health.checks(database), *neighbours.broker(conf)]
     server = ConsoleServer(options, database, AskingWhenNeeded(conf), listening)
-    metrics.serve(conf.consoles)
+    metrics.serve(conf.consoles, checks)
     server.start()
-    ending.wait()
+    ending.wait(lambda: reloading.log_level(config_file))
     server.stop()
     database.engine.dispose()
 

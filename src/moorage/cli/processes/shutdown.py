@@ -56,7 +56,10 @@ class Shutdown:
         """Until the process is asked to end."""
         while (number := self._signals.get()) not in _LAST:
             if number == signal.SIGHUP:
-                on_hangup()
+                try:
+                    on_hangup()
+                except Exception:
+                    LOG.exception("SIGHUP: what changed can't be taken up, and everything stays as it was")
 
     @property
     def seconds_left(self) -> float:

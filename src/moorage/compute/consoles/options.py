@@ -30,7 +30,7 @@ OPTIONS: Options = {
             help="Names of further hosts whose pages may open consoles, beside the proxy's own.",
         ),
         cfg.StrOpt("metrics_listen", default="127.0.0.1", help="Address that metrics are served on."),
-        cfg.PortOpt("metrics_port", default=0, help="Port that metrics are served on; 0 for none."),
+        cfg.PortOpt("metrics_port", default=0, help="Port of metrics and health; 0 for none."),
         cfg.IntOpt("max_connections", default=500, min=1, help="Connections that a proxy has at once."),
         cfg.FloatOpt(
             "check_interval",

@@ -6,6 +6,7 @@ from typing import Any
 
 from moorage.compute.hosts import registry
 from moorage.core.clock import utcnow
+from moorage.core.health import Pulse
 from moorage.core.periodic import Periodic
 from moorage.db.database import Database
 
@@ -20,6 +21,7 @@ class Presence:
         self._database = database
         self._host = host
         self._facts: dict[str, Any] = {"started_at": utcnow().isoformat()}
+        self.pulse = Pulse("no heartbeat was written", longest=3 * interval)
         self._beats = Periodic("presence", interval, self._beat)
 
     def start(self) -> None:
@@ -34,3 +36,4 @@ class Presence:
                 connection, self._host, registry.CONDUCTOR_BINARY, version=VERSION, facts=self._facts
             )
         )
+        self.pulse.beat()

@@ -27,6 +27,7 @@ from moorage.conductor.engine.operation_notifications import OperationNotificati
 from moorage.conductor.engine.work import Work, WriteTogether
 from moorage.conductor.engine.work_signal import WorkSignal
 from moorage.core.clock import utcnow
+from moorage.core.health import HealthCheck
 from moorage.db.database import Database
 from moorage.db.tables.compute import servers as server_table
 from moorage.images.contract import ImagesUnavailableError
@@ -118,6 +119,16 @@ class Runner:
         for thread in self._threads:
             thread.join(timeout=self._lease_seconds)
         self._leases.stop()
+
+    def checks(self) -> list[HealthCheck]:
+        return [HealthCheck("leases", self._leases.pulse.trouble), HealthCheck("threads", self._missing)]
+
+    def _missing(self) -> str | None:
+        """Each survives whatever its work raises: one that is gone was ended by something worse."""
+        if any(thread.ident is None for thread in self._threads):
+            return "not started yet"
+        gone = [thread.name for thread in self._threads if not thread.is_alive()]
+        return f"gone: {', '.join(gone)}" if gone else None
 
     def wake(self) -> None:
         """There is work; without this it is found at the next look."""

@@ -13,6 +13,7 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
 from prometheus_client import Counter
 
+from moorage.core.outage import Outage
 from moorage.placement.client.contract import PlacementDeniedError, PlacementUnavailableError
 
 LOG = logging.getLogger(__name__)
@@ -106,6 +107,7 @@ class PatientTransport:
         self._transport = transport
         self._attempts = attempts
         self._first_pause = first_pause
+        self._outage = Outage()
 
     def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         """An answer below 500; raises `PlacementUnavailableError` when patience is at its end."""
@@ -120,7 +122,15 @@ class PatientTransport:
                 problem = str(error)
             else:
                 if answer.status < 500:
+                    if self._outage.ends():
+                        LOG.info("Placement answers again")
                     return answer._replace(repeated=attempt > 0)
                 problem = f"status {answer.status}"
-            LOG.warning("Placement: %s %s: %s (attempt %d)", method, path, problem, attempt + 1)
+            self._tell(method, path, problem)
         raise PlacementUnavailableError(f"Placement does not answer {method} {path}: {problem}")
+
+    def _tell(self, method: str, path: str, problem: str) -> None:
+        """Once for each outage, however long and however many ask; who has no patience tells by itself."""
+        first = self._attempts > 1 and self._outage.begins()
+        level = logging.WARNING if first else logging.DEBUG
+        LOG.log(level, "Placement does not answer %s %s: %s", method, path, problem)
