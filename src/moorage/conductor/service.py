@@ -9,17 +9,19 @@ from oslo_config import cfg
 from moorage.bus.contract import ConductorSide
 from moorage.bus.notifications import NoNotifications, Notifications
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.operations.standing import Onlooker
 from moorage.conductor.agents.agents import Agents
 from moorage.conductor.agents.inbox import Inbox
 from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.presence import Presence
 from moorage.conductor.chores.backlog_worker import BacklogWorker
 from moorage.conductor.chores.draining import Draining
+from moorage.conductor.chores.ledger_watch import LedgerWatch
 from moorage.conductor.chores.mirroring import Mirroring
 from moorage.conductor.chores.overlap_watch import OverlapWatch
 from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.runner import Runner
-from moorage.conductor.operations.register import KINDS
+from moorage.conductor.operations.register import DECLARED, KINDS
 from moorage.conductor.operations.tools import Tools
 from moorage.conductor.placing.both_ends import BothEnds
 from moorage.conductor.placing.fitness import Fitness
@@ -137,6 +139,8 @@ class ConductorService:
         self._catching_up = BacklogWorker(database, placement, bus.cast)
         self._overlaps = OverlapWatch(database, settings.service_down_time)
         self._draining = Draining(database, settings.service_down_time, self.runner.wake)
+        onlooker = Onlooker(DECLARED, settings.lease_seconds)
+        self._ledger_watch = LedgerWatch(database, onlooker, settings.service_down_time)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._late_ports = LatePorts(database, network)
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
@@ -153,6 +157,7 @@ class ConductorService:
         self._mirroring.start()
         self._catching_up.start()
         self._overlaps.start()
+        self._ledger_watch.start()
         self._draining.start()
         self._refreshing.start()
         self._late_ports.start()
@@ -162,6 +167,7 @@ class ConductorService:
         self._mirroring.stop()
         self._catching_up.stop()
         self._overlaps.stop()
+        self._ledger_watch.stop()
         self._draining.stop()
         self._refreshing.stop()
         self._late_ports.stop()

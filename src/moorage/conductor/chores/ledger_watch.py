@@ -1,0 +1,94 @@
+"""The ledger and the hosts in numbers: what is under way, how old it is, what is stuck; who is up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+from prometheus_client import Gauge
+from sqlalchemy.engine import Connection
+
+from moorage.compute.hosts import liveness
+from moorage.compute.hosts.registry import AGENT_BINARY
+from moorage.compute.operations import recorded
+from moorage.compute.operations.recorded import RecordedOperation, Selection
+from moorage.compute.operations.standing import Onlooker, Standing, State
+from moorage.core.clock import utcnow
+from moorage.core.periodic import Periodic
+from moorage.db.database import Database
+from moorage.db.tables.compute import services
+
+OPERATIONS = Gauge(
+    "moorage_operations", "Operations that have not ended, by how they stand.", ["kind", "step", "state"]
+)
+STUCK = Gauge("moorage_operations_stuck", "Those of them that are stuck.", ["kind", "step", "why"])
+OLDEST = Gauge(
+    "moorage_operations_oldest_seconds",
+    "Age of the oldest operation that has begun and not ended.",
+    ["kind", "step"],
+)
+HOSTS = Gauge("moorage_hosts", "Hosts by whether their agents are up.", ["state"])
+
+INTERVAL = 15.0
+_MOST = 20_000
+"""Operations that are counted, the oldest ones: with so many, nobody asks for the exact number."""
+
+
+class LedgerWatch:
+    """Every conductor looks, and they all see the same: who adds them up counts twice."""
+
+    def __init__(self, database: Database, onlooker: Onlooker, down_time: int) -> None:
+        self._database = database
+        self._onlooker = onlooker
+        self._down_after = timedelta(seconds=down_time)
+        self._shown: dict[Gauge, set[tuple[str, ...]]] = {OPERATIONS: set(), STUCK: set(), OLDEST: set()}
+        self._looks = Periodic("watch of the ledger", INTERVAL, self.look)
+
+    def start(self) -> None:
+        self._looks.start()
+
+    def stop(self) -> None:
+        self._looks.stop()
+
+    def look(self) -> None:
+        with self._database.read() as connection:
+            found = recorded.listed(connection, Selection(), _MOST)
+            up, known = liveness.hosts_up(connection, self._down_after), _hosts(connection)
+        HOSTS.labels("up").set(len(known & up))
+        HOSTS.labels("down").set(len(known - up))
+        now = utcnow()
+        seen = [(operation, self._onlooker.look(operation, now)) for operation in found]
+        standing: Counter[tuple[str, ...]] = Counter()
+        stuck: Counter[tuple[str, ...]] = Counter()
+        for operation, how in seen:
+            standing[operation.kind, operation.step, how.state.value] += 1
+            if how.stuck is not None:
+                stuck[operation.kind, operation.step, how.stuck.value] += 1
+        self._show(OPERATIONS, standing)
+        self._show(STUCK, stuck)
+        self._show(OLDEST, _ages(seen, now))
+
+    def _show(self, gauge: Gauge, values: Mapping[tuple[str, ...], float]) -> None:
+        """What there is none of any more is not shown, rather than for ever as 0."""
+        for gone in self._shown[gauge] - values.keys():
+            gauge.remove(*gone)
+        for labels, value in values.items():
+            gauge.labels(*labels).set(value)
+        self._shown[gauge] = set(values)
+
+
+def _hosts(connection: Connection) -> set[str]:
+    query = sa.select(services.c.host).where(services.c.binary == AGENT_BINARY)
+    return set(connection.execute(query).scalars())
+
+
+def _ages(seen: list[tuple[RecordedOperation, Standing]], now: datetime) -> dict[tuple[str, ...], float]:
+    """The oldest come first."""
+    ages: dict[tuple[str, ...], float] = {}
+    for operation, standing in seen:
+        if standing.state is not State.PLANNED:
+            age = (now - operation.created_at).total_seconds()
+            ages.setdefault((operation.kind, operation.step), age)
+    return ages
