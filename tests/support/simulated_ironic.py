@@ -61,6 +61,8 @@ class SimulatedIronic:
             ("GET", r"/v1/nodes/([^/]+)/validate", lambda body, uuid: (200, {})),
             ("GET", r"/v1/nodes/([^/]+)/vifs", lambda body, uuid: (200, {"vifs": []})),
             ("POST", r"/v1/nodes/([^/]+)/vifs", lambda body, uuid: (204, None)),
+            ("GET", r"/v1/ports", lambda query: (200, {"ports": []})),
+            ("GET", r"/v1/portgroups", lambda query: (200, {"portgroups": []})),
             ("GET", r"/v1/allocations", self._list_reservations),
             ("POST", r"/v1/allocations", self._reserve),
             ("GET", r"/v1/allocations/([^/]+)", self._show_reservation),

@@ -59,6 +59,12 @@ OPTIONS: Options = {
             help="Seconds that a request waits for what only an agent knows, as the console log of a server.",
         ),
         cfg.BoolOpt(
+            "force_config_drive",
+            default=False,
+            help="Give every new server a config drive, whether or not its user or its image asks for one: "
+            "where guests can't reach a metadata service.",
+        ),
+        cfg.BoolOpt(
             "allow_resize_to_same_host",
             default=False,
             help="Whether a server that is resized may stay on its host, if that has room for both flavors.",

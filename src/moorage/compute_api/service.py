@@ -45,6 +45,8 @@ class ComputeSettings:
     """The configured limits, by resource."""
     attach_timeout: int = 60
     allow_resize_to_same_host: bool = False
+    force_config_drive: bool = False
+    """All new servers have one."""
     reclaim_interval: int = 0
     """Seconds for which deleted servers are kept."""
     question_timeout: float = 20.0
@@ -65,6 +67,7 @@ class ComputeSettings:
             quotas={name: conf.quota[name] for name in QUOTAS},
             attach_timeout=options.attach_timeout,
             allow_resize_to_same_host=options.allow_resize_to_same_host,
+            force_config_drive=options.force_config_drive,
             reclaim_interval=options.reclaim_interval,
             question_timeout=options.question_timeout,
             console_url=conf.consoles.base_url,

@@ -31,7 +31,8 @@ def cloud(
 ) -> Iterator[MetalYard]:
     ironic.enrol("a-1", "a")
     reserve = request.param == "reservation"
-    made = MetalYard(database_url, tmp_path / "agents", ironic, reserve=reserve)
+    log = str(tmp_path / "{name}.log")
+    made = MetalYard(database_url, tmp_path / "agents", ironic, reserve=reserve, console_log=log)
     yield made
     made.stop()
 
@@ -122,6 +123,20 @@ def test_one_that_can_not_be_rescued_is_what_it_was_and_says_why(
     assert act(cloud, server, {"rescue": None})[0] == 200
     cloud.await_rest()
     assert list(ironic.nodes[machine].items()) == asked, "nothing was done to it"
+
+
+def test_its_console_log_is_its_own(cloud: MetalYard, tmp_path: Path) -> None:
+    log = tmp_path / "a-1.log"
+    log.write_text("of the last tenant\n")
+    (server,) = cloud.boot_metal()
+    cloud.await_status([server], "ACTIVE")
+    with log.open("a") as file:
+        file.write("login:\n")
+    ask: dict[str, Any] = {"os-getConsoleOutput": {}}
+    assert act(cloud, server, ask) == (200, '{"output":"login:\\n"}')
+    assert act(cloud, server, {"rebuild": {"imageRef": cloud.image()}})[0] == 202
+    cloud.await_rest()
+    assert act(cloud, server, ask) == (200, '{"output":"login:\\n"}')
 
 
 def other_image(cloud: MetalYard) -> str:

@@ -158,3 +158,20 @@ def test_what_makes_no_sense_is_refused(harbour: Make) -> None:
         assert words in place.refused(uuid, {"rebuild": body}, 400)
     place.act(uuid, {"migrate": None})
     place.settled(uuid, "ACTIVE")
+
+
+def test_ephemeral_disks_that_can_not_be_kept_are_not_lost(harbour: Make) -> None:
+    place = harbour(hosts=1)
+    uuid = place.running()
+    before, image = place.only_on(uuid, "fake-1"), image_of(place, uuid)
+    other = place.add_image({})
+    place.act(uuid, {"rebuild": {"imageRef": other, "preserve_ephemeral": True}})
+    place.settled(uuid, "ACTIVE")
+    assert (place.only_on(uuid, "fake-1"), image_of(place, uuid)) == (before, image)
+    assert "can't preserve ephemeral disks" in place.last_error(uuid)
+
+
+def test_a_config_drive_can_be_forced_on_new_servers(harbour: Make) -> None:
+    place = harbour(hosts=1, **{"compute.force_config_drive": True})
+    uuid = place.running(config_drive=False)
+    assert place.cloud.server(uuid)["config_drive"] == "True"

@@ -162,6 +162,54 @@ def test_a_deployment_goes_on_when_its_agent_dies(site: Site, returns: bool) -> 
     wait_until(lambda: site.owned_by("b-1") == of_group(site, "b"), "the other group to be back", 30)
 
 
+def test_a_machine_is_rescued_though_its_conductor_and_its_agent_are_killed(site: Site) -> None:
+    server = site.boot("rescued")
+    shown = site.wait(server, "ACTIVE")
+    node, agent = machine(shown), site.cloud.agents[shown["OS-EXT-SRV-ATTR:host"]]
+    on_node = site.metal.show(node)
+    assert (on_node["lessee"], on_node["instance_info"]["project_id"]) == (shown["tenant_id"],) * 2
+    site.post(f"/v2.1/servers/{server}/action", {"migrate": None}, 400)
+    site.post(f"/v2.1/servers/{server}/action", {"rescue": {"adminPass": "let me in"}}, 200)
+    wait_until(lambda: "moorage_rescue" in site.metal.show(node)["instance_info"], "the rescue", 60)
+    agent.kill()
+    site.cloud.conductors[0].kill()
+    site.cloud.conductors[0].start()
+    agent.start()
+    site.wait(server, "RESCUE", 150)
+    assert site.metal.show(node)["provision_state"] == "rescue"
+    assert "let me in" not in site.cloud.logs()
+    site.act(server, "unrescue")
+    site.wait(server, "ACTIVE")
+    assert site.metal.show(node)["provision_state"] == "active"
+    site.delete(server)
+    site.wait_until_free(node)
+
+
+def test_a_machine_that_vanishes_takes_its_server_along(site: Site) -> None:
+    server = site.boot("bereft")
+    node = machine(site.wait(server, "ACTIVE"))
+    group = site.metal.show(node)["conductor_group"]
+    site.metal.change(node, protected=False)
+    site.metal.ask("PUT", f"nodes/{node}/maintenance", {"reason": "it burns"})
+    site.metal.ask("DELETE", f"nodes/{node}")
+    fault = site.wait(server, "ERROR")["fault"]
+    assert fault["message"] == "The machine that the server was on does not exist any more."
+    refused: list[dict[str, Any]] = [
+        {"reboot": {"type": "HARD"}},
+        {"rescue": None},
+        {"os-getConsoleOutput": {}},
+    ]
+    for action in refused:
+        site.post(f"/v2.1/servers/{server}/action", action, 409)
+    site.delete(server)
+    assert site.cloud.get_placement(f"/allocations/{server}")["allocations"] == {}
+    wait_until(lambda: node not in site.owners(), "the node to be forgotten", 60)
+    wait_until(lambda: node not in site.cloud.providers(), "its provider to go", 60)
+    substitute = site.metal.enrol(f"substitute-{group}", group)
+    wait_until(lambda: substitute in site.owners(), "another one to be managed", 60)
+    site.wait_until_free(substitute)
+
+
 def test_a_node_that_is_no_more_in_ironic_is_no_more_here(site: Site) -> None:
     node = site.metal.enrol("short-lived", "b")
     wait_until(lambda: node in site.owned_by("b-1"), "the node to be managed", 30)

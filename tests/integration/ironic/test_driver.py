@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -13,7 +14,15 @@ import msgspec
 import pytest
 
 from moorage.core import uuids
-from moorage.drivers.contract import RUNNING, SHUT_DOWN, Driver, DriverClosedError, DriverError, ServerSpec
+from moorage.drivers.contract import (
+    RUNNING,
+    SHUT_DOWN,
+    Driver,
+    DriverClosedError,
+    DriverError,
+    ServerSpec,
+    UnchangedError,
+)
 from moorage.drivers.ironic.api.client import IronicError
 from moorage.drivers.ironic.api.record import REPORT_FIELDS
 from moorage.drivers.ironic.driver import IronicDriver
@@ -31,7 +40,7 @@ from tests.lab.ironic.older import OlderIronic
 from tests.support import moorage
 from tests.support.faulty_proxy import Fault, FaultyProxy
 from tests.support.postgres import Postgres
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 
 LOCKED = Fault(
     409,
@@ -47,9 +56,10 @@ LOST = Fault(works=True, method="PUT", path="/states/provision", times=1)
 def metal(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Iterator[Nodes]:
     """Three nodes of group a, one of which is in a shard; one node of group b."""
     with ironic.running(tmp_path_factory.mktemp("ironic"), postgres, deploy_delay=1) as nodes:
-        nodes.enrol("a-1", "a", traits=["CUSTOM_FAST"])
+        line = {"lab_console_port": free_port()}
+        nodes.enrol("a-1", "a", traits=["CUSTOM_FAST"], console_interface="lab", driver_info=line)
         nodes.enrol("a-2", "a", management_interface="lab")
-        nodes.enrol("a-3", "a", shard="s1")
+        nodes.enrol("a-3", "a", shard="s1", console_interface="fake-graphical")
         nodes.enrol("b-1", "b")
         yield nodes
         postgres.drop_database("ironic")
@@ -90,6 +100,7 @@ class RealStand(DriverStand):
     driver: IronicDriver
     consoles = ()
     """Fake hardware does not say where they are."""
+    keeps_logs = False
 
     def __init__(self, metal: Nodes) -> None:
         self._metal = metal
@@ -475,19 +486,57 @@ def test_an_interrupt_goes_to_the_machine_of_the_server_alone(
     assert metal.show(server.node_uuid)["lessee"] is None
 
 
-def test_a_serial_console_is_switched_on_once(metal: Nodes, driver: IronicDriver, proxy: FaultyProxy) -> None:
-    """Fake hardware says no address: what a machine with socat would say is put into its mouth."""
+def test_a_serial_console_is_there_until_its_server_is_gone(metal: Nodes, driver: IronicDriver) -> None:
     server = spec(metal, named(driver)["a-1"])
     driver.spawn(server)
-    with pytest.raises(DriverError, match="does not say where"):
-        driver.console(server.uuid, server.node_uuid, ConsoleType.SERIAL)
-    assert metal.ask("GET", f"nodes/{server.node_uuid}/states/console")["console_enabled"] is True
-    with pytest.raises(DriverError, match="novnc"):
+    for _ in range(2):
+        address = driver.console(server.uuid, server.node_uuid, ConsoleType.SERIAL)
+    with socket.create_connection((address.host, address.port), 30) as line:
+        line.sendall(b"anybody there?\n")
+        assert b"anybody" in line.recv(100)
+    with pytest.raises(DriverError, match="no screen"):
         driver.console(server.uuid, server.node_uuid, ConsoleType.NOVNC)
-    info = {"console_enabled": True, "console_info": {"type": "socat", "url": "tcp://192.0.2.7:10023"}}
-    proxy.fail(Fault(200, json.dumps(info).encode(), method="GET", path="/states/console", times=1))
-    address = driver.console(server.uuid, server.node_uuid, ConsoleType.SERIAL)
-    assert address == ConsoleAddress("192.0.2.7", 10023)
     with pytest.raises(DriverError):
         driver.console(uuids.generate(), server.node_uuid, ConsoleType.SERIAL)
+    remove(metal, driver, server)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((address.host, address.port), 30)
+
+
+def test_a_screen_is_where_ironic_s_own_proxy_connects_to(metal: Nodes, driver: IronicDriver) -> None:
+    """Its fake containers are at an address of nobody's."""
+    server = spec(metal, named(driver)["a-3"])
+    driver.spawn(server)
+    for _ in range(2):
+        address = driver.console(server.uuid, server.node_uuid, ConsoleType.NOVNC)
+        assert address == ConsoleAddress("192.0.2.1", 5900)
+    with pytest.raises(DriverError, match="can't be connected to"):
+        driver.console(server.uuid, server.node_uuid, ConsoleType.SERIAL)
+    remove(metal, driver, server)
+
+
+def test_a_rebuild_that_ironic_refuses_leaves_what_was_written_down(
+    metal: Nodes, driver: IronicDriver, proxy: FaultyProxy
+) -> None:
+    server = spec(metal, named(driver)["a-2"])
+    driver.spawn(server)
+    before = metal.show(server.node_uuid)
+    image = {
+        "id": "image-2",
+        "properties": {"baremetal:image_source": metal.image("other"), "baremetal:x": "y"},
+    }
+    wanted = msgspec.structs.replace(server, image=image, work="2")
+    refusal = json.dumps({"error_message": {"faultstring": "no such image"}}).encode()
+    proxy.fail(Fault(400, refusal, method="PUT", path="/states/provision", times=1))
+    with pytest.raises(UnchangedError, match="no such image"):
+        driver.rebuild(wanted)
+    proxy.fail(None)
+    after = metal.show(server.node_uuid)
+    for field in ("provision_state", "provision_updated_at", "power_state", "protected"):
+        assert after[field] == before[field]
+    ours = ("moorage", "moorage_rebuild")
+    assert {name: said for name, said in after["instance_info"].items() if name not in ours} == {
+        name: said for name, said in before["instance_info"].items() if name not in ours
+    }
+    assert driver.rebuild(msgspec.structs.replace(wanted, work="3")) == RUNNING
     remove(metal, driver, server)

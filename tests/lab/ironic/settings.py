@@ -51,7 +51,7 @@ def common(directory: Path, database_url: str, api_port: int, deploy_delay: int)
             "graceful_shutdown_timeout": "2",
             "file_url_allowed_paths": str(directory),
         },
-        "fake": {"deploy_delay": str(deploy_delay)},
+        "fake": {"deploy_delay": str(deploy_delay), "rescue_delay": str(deploy_delay)},
         "dhcp": {"dhcp_provider": "none"},
         "service_catalog": {"auth_type": "none", "endpoint_override": f"http://127.0.0.1:{api_port}"},
         "deploy": {"http_root": str(directory / "httpboot")},

@@ -97,7 +97,9 @@ def read(service: ComputeService, call: Call, body: Json) -> tuple[ServerTemplat
         image_ref="" if image is None else image.id,
         key_name=server.get("key_name"),
         user_data=server.get("user_data"),
-        config_drive=as_boolean(server.get("config_drive", False)) or _wants_config_drive(image),
+        config_drive=as_boolean(server.get("config_drive", False))
+        or service.settings.force_config_drive
+        or _wants_config_drive(image),
         zone=place.zone,
         access_ip_v4=plain_address(server.get("accessIPv4", "")),
         access_ip_v6=plain_address(server.get("accessIPv6", "")),

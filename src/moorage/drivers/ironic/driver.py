@@ -35,13 +35,14 @@ from moorage.drivers.ironic.nodes.leftovers import LastMarks
 from moorage.drivers.ironic.nodes.listing import NodeListing
 from moorage.drivers.ironic.nodes.partition import Partition
 from moorage.drivers.ironic.nodes.state_counts import StateCounts
+from moorage.drivers.ironic.servers import machine_console
 from moorage.drivers.ironic.servers import mark as marks
-from moorage.drivers.ironic.servers import serial_console
+from moorage.drivers.ironic.servers.console_log import ConsoleLog
 from moorage.drivers.ironic.servers.deploying import Deploying, Rebuilding, require_server
+from moorage.drivers.ironic.servers.machine_console import SwitchingOnConsole
 from moorage.drivers.ironic.servers.operating import Interrupting, Powering, VifChange, power_of
 from moorage.drivers.ironic.servers.removing import Clearing, Removing, is_deployed_for_nobody
 from moorage.drivers.ironic.servers.rescuing import RescuingMachine, Unrescuing
-from moorage.drivers.ironic.servers.serial_console import SwitchingOnConsole
 from moorage.drivers.ironic.settings import IronicSettings
 from moorage.drivers.ironic.settling import Settling, Step
 from moorage.drivers.parts import ConsoleAddress, ConsoleType
@@ -68,6 +69,7 @@ class IronicDriver:
         self._eligible: tuple[Records, Mapping[str, SharedNode]] = ({}, {})
         self._servers: tuple[Records, dict[str, int]] = ({}, {})
         self._last_marks = LastMarks(self.examine)
+        self._console_log = ConsoleLog(self._settings.console_log)
         self._counts = StateCounts()
         self._late_rescues = LateRescues(self.examine, self._unattended_writer)
         self.machine_failures = FailureLog(self.fleet, self._settings, self.examine)
@@ -149,7 +151,8 @@ class IronicDriver:
             self._settling.require(call, spec.node_uuid)
             self._leave_other_node(call, spec)
             mark, writer = marks.of(spec, self._home(spec)), self._settling.writer(call, spec.node_uuid)
-            step = Deploying(spec, mark, self._client, writer, progress, reserved=self._reserved)
+            log, reserved = self._console_log, self._reserved
+            step = Deploying(spec, mark, self._client, writer, progress, log, reserved=reserved)
             try:
                 self._settling.settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
                 return self._run(call, spec)
@@ -243,12 +246,19 @@ class IronicDriver:
             step = Interrupting(server_uuid, self._settling.writer(call, node_uuid))
             self._settling.settle(call, node_uuid, step, self._settings.power_timeout)
 
+    def console_log(self, server_uuid: str, node_uuid: str, lines: int | None) -> str:
+        with self._calls.begin(server_uuid, "console log") as call:
+            record = self._settling.look_at(call, node_uuid)
+            if record is None:
+                raise DriverError(f"Ironic has no node {node_uuid}")
+            require_server(record, server_uuid)
+            return self._console_log.read(record, server_uuid, lines)
+
     def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
         with self._calls.begin(server_uuid, "console") as call:
-            if console_type is not ConsoleType.SERIAL:
-                raise DriverError(f"machines of Ironic have no {console_type} console here")
-            step = SwitchingOnConsole(server_uuid, self._client, self._settling.writer(call, node_uuid))
-            self._settling.settle(call, node_uuid, step, serial_console.TIMEOUT)
+            writer = self._settling.writer(call, node_uuid)
+            step = SwitchingOnConsole(server_uuid, console_type, self._client, writer)
+            self._settling.settle(call, node_uuid, step, machine_console.TIMEOUT)
             assert step.address is not None
             return step.address
 

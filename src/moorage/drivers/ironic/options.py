@@ -104,6 +104,14 @@ OPTIONS: Options = {
             help="Seconds in which these failures have to come. For as long, others are chosen before a "
             "machine that failed.",
         ),
+        cfg.StrOpt(
+            "console_log",
+            default="",
+            help="The file that has what a machine prints on its console, as this host sees it: a path in "
+            "which {node} stands for the UUID of the machine in Ironic, {name} for its name there, and "
+            "{server} for the UUID of its server, as /var/log/consoles/{name}.log. Something else writes it. "
+            "Unset: there is no console log.",
+        ),
         cfg.FloatOpt(
             "power_timeout",
             default=300.0,

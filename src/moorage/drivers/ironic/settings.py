@@ -18,6 +18,7 @@ class IronicSettings:
     full_listing_interval: float = 600.0
     quarantine_after: int = 3
     quarantine_window: float = 86_400.0
+    console_log: str = ""
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> IronicSettings:
@@ -31,4 +32,5 @@ class IronicSettings:
             full_listing_interval=options.full_listing_interval,
             quarantine_after=options.quarantine_after,
             quarantine_window=options.quarantine_window,
+            console_log=options.console_log,
         )

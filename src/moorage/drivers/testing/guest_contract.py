@@ -115,7 +115,7 @@ class GuestContract:
         spec = stand.spec()
         identity = (spec.uuid, spec.node_uuid)
         stand.driver.spawn(spec)
-        if isinstance(stand.driver, ConsoleLogging):
+        if isinstance(stand.driver, ConsoleLogging) and stand.keeps_logs:
             printed = stand.driver.console_log(*identity, None)
             assert len(stand.driver.console_log(*identity, 1).splitlines()) <= 1 <= len(printed) + 1
         if isinstance(stand.driver, Diagnosable):

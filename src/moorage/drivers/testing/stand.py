@@ -21,6 +21,8 @@ class DriverStand(ABC):
     driver: Driver
     consoles: Collection[ConsoleType] = (ConsoleType.NOVNC,)
     """What its running servers have, if the driver has `RemoteConsoles`."""
+    keeps_logs: bool = True
+    """Whether what its servers print is kept somewhere, if the driver can read it there."""
     takes_interrupts: bool = True
     """Whether its machines can be told to crash, if the driver can tell them."""
 

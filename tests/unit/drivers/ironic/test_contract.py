@@ -24,6 +24,7 @@ IMAGE = {"id": "image", "properties": {"baremetal:image_source": "file:///image"
 
 class SimulatedStand(DriverStand):
     consoles = ()
+    keeps_logs = False
 
     def __init__(self, make: Callable[[], IronicDriver | ReservingDriver]) -> None:
         self._make = make

@@ -269,6 +269,10 @@ class ReservingDriver:
         with self._machine(server_uuid, node_uuid) as machine:
             return self._machines.unrescue(server_uuid, machine)
 
+    def console_log(self, server_uuid: str, node_uuid: str, lines: int | None) -> str:
+        with self._machine(server_uuid, node_uuid) as machine:
+            return self._machines.console_log(server_uuid, machine, lines)
+
     def console(self, server_uuid: str, node_uuid: str, console_type: ConsoleType) -> ConsoleAddress:
         with self._machine(server_uuid, node_uuid) as machine:
             return self._machines.console(server_uuid, machine, console_type)

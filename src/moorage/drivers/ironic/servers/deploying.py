@@ -27,6 +27,7 @@ from moorage.drivers.ironic.api.writer import Writer
 from moorage.drivers.ironic.nodes import inventory
 from moorage.drivers.ironic.servers import deployment, machine_links
 from moorage.drivers.ironic.servers import mark as marks
+from moorage.drivers.ironic.servers.console_log import ConsoleLog
 from moorage.drivers.ironic.servers.mark import Mark
 from moorage.drivers.ironic.servers.removing import Removing
 
@@ -89,12 +90,14 @@ class Deploying(_Finishing):
         client: IronicClient,
         writer: Writer,
         progress: Progress,
+        console_log: ConsoleLog,
         *,
         reserved: bool = False,
     ) -> None:
         """A node that is `reserved` becomes the server's in no other way."""
         super().__init__(spec, mark, client, writer, progress)
         self._reserved = reserved
+        self._console_log = console_log
         self._plugged = False
         self._told = False
         """Whether what is written down says at which cards the ports are."""
@@ -114,7 +117,7 @@ class Deploying(_Finishing):
         if record.state == AVAILABLE:
             self._plug()
             if not self._told:
-                self._tell(record.uuid)
+                self._tell(record)
                 return False
             self._validate(record.uuid)
             self._writer.deploy()
@@ -129,12 +132,12 @@ class Deploying(_Finishing):
         why = inventory.unfit(record)
         if why is not None:
             raise DriverError(f"node {record.uuid} can't take a server: {why.value}", retry_elsewhere=True)
-        self._writer.associate(self._mark, deployment.whole_info(self._spec, self._mark))
+        self._writer.associate(self._mark, self._info(record))
 
     def _replace(self, record: NodeRecord, seen: Mark | None) -> None:
         """Another attempt's deployment is not ours, even if it looks the same."""
         if record.state == AVAILABLE:
-            self._writer.rewrite(self._mark, deployment.whole_info(self._spec, self._mark), seen)
+            self._writer.rewrite(self._mark, self._info(record), seen)
             return
         LOG.warning("node %s was deployed by an earlier attempt, and is torn down first", record.uuid)
         Removing(self._spec.uuid, self._client, self._writer)(record)
@@ -159,12 +162,17 @@ class Deploying(_Finishing):
                 self._writer.attach(port_id)
         self._plugged = True
 
-    def _tell(self, node_uuid: str) -> None:
+    def _info(self, record: NodeRecord, spec: ServerSpec | None = None) -> dict[str, Any]:
+        """All that is written down on the node."""
+        begun = self._console_log.begin(record, self._spec.uuid)
+        return deployment.whole_info(spec or self._spec, self._mark) | begun
+
+    def _tell(self, record: NodeRecord) -> None:
         """Only now is it known which port is at which card. Whoever orders the deployment has done this
         before, so that an order that is delayed finds it written down."""
-        spec = self._with_links(node_uuid)
+        spec = self._with_links(record.uuid)
         if spec.network != machine_links.real(self._spec.network):
-            self._writer.rewrite(self._mark, deployment.whole_info(spec, self._mark), self._mark)
+            self._writer.rewrite(self._mark, self._info(record, spec), self._mark)
         self._told = True
 
     def _validate(self, node_uuid: str) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.drivers.contract import DriverError, ServerSpec
 from moorage.drivers.ironic.api.record import NodeRecord
-from moorage.drivers.ironic.servers import configdrive, machine_links
+from moorage.drivers.ironic.servers import configdrive, console_log, machine_links
 from moorage.drivers.ironic.servers import mark as marks
 from moorage.drivers.ironic.servers.mark import Mark
 
@@ -60,7 +60,9 @@ def whole_info(spec: ServerSpec, mark: Mark) -> dict[str, Any]:
 
 def rebuild_info(spec: ServerSpec, mark: Mark, record: NodeRecord) -> dict[str, Any]:
     """Marked before it is ordered: another host that goes on with this work sees how far it has come."""
-    kept = {"preserve_ephemeral": True} if spec.preserve_ephemeral else {}
+    kept = {name: said for name, said in record.instance_info.items() if name == console_log.FIELD}
+    if spec.preserve_ephemeral:
+        kept["preserve_ephemeral"] = True
     return whole_info(spec, mark) | kept | {REBUILD_MARK: _rebuild_mark(spec, record)}
 
 
