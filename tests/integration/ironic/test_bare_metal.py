@@ -206,7 +206,7 @@ def test_a_machine_that_vanishes_takes_its_server_along(site: Site) -> None:
     wait_until(lambda: node not in site.owners(), "the node to be forgotten", 60)
     wait_until(lambda: node not in site.cloud.providers(), "its provider to go", 60)
     substitute = site.metal.enrol(f"substitute-{group}", group)
-    wait_until(lambda: substitute in site.owners(), "another one to be managed", 60)
+    wait_until(lambda: substitute in site.cloud.providers(), "another one to be offered", 60)
     site.wait_until_free(substitute)
 
 
