@@ -32,6 +32,7 @@ LONGEST_FIRST = (
     "tests/chaos/test_races.py",
     "tests/conformance/test_same_writes.py",
     "tests/integration/test_deploy_page.py",
+    "tests/integration/ironic/test_rescue.py",
     "tests/integration/ironic/test_reserving.py",
     "tests/integration/ironic/test_late_writes.py",
     "tests/integration/bus/test_agent_process.py",
