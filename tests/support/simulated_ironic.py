@@ -141,7 +141,10 @@ class SimulatedIronic:
         return _page("nodes", self.nodes, found, query)
 
     def _show(self, query: dict[str, str], uuid: str) -> Answer:
-        return (200, self.nodes[uuid]) if uuid in self.nodes else _MISSING
+        found = self.nodes.get(uuid) or next(
+            (one for one in self.nodes.values() if one["name"] == uuid), None
+        )
+        return _MISSING if found is None else (200, found)
 
     def _change(self, patch: list[dict[str, Any]], uuid: str) -> Answer:
         """All of it or nothing."""

@@ -30,6 +30,7 @@ from moorage.scheduler.prefilters import contract as prefilters
 from moorage.scheduler.prefilters.availability_zone import AvailabilityZone
 from moorage.scheduler.prefilters.enabled_hosts import EnabledHosts
 from moorage.scheduler.prefilters.image_traits import ImageTraits
+from moorage.scheduler.prefilters.only_machines import OnlyMachines
 from moorage.scheduler.prefilters.only_targets import OnlyTargets
 from moorage.scheduler.request import Request, TargetNodes, from_flavor
 from moorage.scheduler.select import Choice, Decision, Selector
@@ -248,6 +249,7 @@ class Decider:
             request = replace(request, leaves=leaving.host, may_stay_on=may_stay_on, cell=leaving.cell)
         request = hints.with_neighbours(request, asked.get("scheduler_hints") or {}, around.node_of)
         host, node = target = surroundings.target_of(asked)
+        machines = surroundings.machines_of(asked)
         return prefilters.narrow(
             request,
             (
@@ -257,6 +259,7 @@ class Decider:
                 AvailabilityZone(facts.zones, self._default_zone),
                 *self._settings.isolation(facts, properties),
                 OnlyTargets(node or host, around.targets.get(target, TargetNodes())),
+                OnlyMachines(machines, around.may_be_on(machines)),
             ),
         )
 

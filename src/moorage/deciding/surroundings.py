@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.compute.hosts import node_capabilities
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import (
@@ -34,6 +35,15 @@ class Surroundings:
     """The nodes of other servers that requests name."""
     targets: Mapping[Target, TargetNodes] = field(default_factory=dict)
     """The nodes that requests ask for."""
+    machines: Mapping[str, str] = field(default_factory=dict)
+    """The nodes that hints name, by what they call them."""
+    pools: tuple[str, ...] = ()
+    """If a hint names a machine that is no node: the nodes that may have it all the same."""
+
+    def may_be_on(self, machines: Iterable[str]) -> frozenset[str]:
+        """The nodes by which a server gets one of these machines."""
+        found = [self.machines.get(machine) for machine in machines]
+        return frozenset(filter(None, found)) | (frozenset(self.pools) if None in found else frozenset())
 
 
 def look_up(database: Database, asked: Iterable[Mapping[str, Any]]) -> Surroundings:
@@ -44,11 +54,12 @@ def look_up(database: Database, asked: Iterable[Mapping[str, Any]]) -> Surroundi
         uuid
         for request in asked
         for key in (hints.SAME, hints.DIFFERENT)
-        for uuid in hints.servers_named(request.get("scheduler_hints") or {}, key)
+        for uuid in hints.named(request.get("scheduler_hints") or {}, key)
     }
     targets = {target_of(request) for request in asked} - {(None, None)}
+    machines = {name for request in asked for name in machines_of(request)}
     found = Surroundings()
-    if not (group_uuids or neighbours or targets):
+    if not (group_uuids or neighbours or targets or machines):
         return found
     with database.read() as connection:
         if group_uuids:
@@ -59,12 +70,38 @@ def look_up(database: Database, asked: Iterable[Mapping[str, Any]]) -> Surroundi
             )
             found.node_of = dict(connection.execute(query).all())
         found.targets = {target: _nodes_of(connection, target) for target in targets}
+        if machines:
+            found.machines = _machines(connection, machines)
+            found.pools = _pools(connection) if machines - found.machines.keys() else ()
     return found
 
 
 def target_of(asked: Mapping[str, Any]) -> Target:
     """The host and the node that a request names."""
     return asked.get("host") or None, asked.get("node") or None
+
+
+def machines_of(asked: Mapping[str, Any]) -> list[str]:
+    """What a request's hint calls the machines that will do."""
+    return hints.named(asked.get("scheduler_hints") or {}, hints.MACHINE)
+
+
+def _machines(connection: Connection, names: set[str]) -> dict[str, str]:
+    """By the names of nodes, which an index has; else by those that Ironic has for them."""
+    by_name = sa.select(nodes.c.name, nodes.c.uuid).where(IS_PLACE, among(connection, nodes.c.name, names))
+    found: dict[str, str] = dict(connection.execute(by_name).all())
+    left = names - found.keys()
+    if left:
+        called = nodes.c.facts["ironic_name"].as_string()
+        query = sa.select(called, nodes.c.uuid).where(IS_PLACE, among(connection, called, left))
+        found |= dict(connection.execute(query).all())
+    return found
+
+
+def _pools(connection: Connection) -> tuple[str, ...]:
+    """Those that offer anything: one that a peer looks after does not."""
+    query = sa.select(nodes.c.uuid).where(nodes.c.name == nodes.c.host, node_capabilities.is_pool())
+    return tuple(connection.execute(query).scalars())
 
 
 def _nodes_of(connection: Connection, target: Target) -> TargetNodes:
@@ -80,7 +117,11 @@ def _nodes_of(connection: Connection, target: Target) -> TargetNodes:
     if host is not None:
         query = query.where(nodes.c.host == host)
     if node is not None:
-        return TargetNodes(tuple(connection.execute(query.where(nodes.c.name == node)).scalars()))
+        found = connection.execute(query.where(nodes.c.name == node)).scalars().all()
+        if not found and host is not None:  # it may be a machine of the host's pool
+            pool = query.where(nodes.c.name == host, node_capabilities.is_pool())
+            found = connection.execute(pool).scalars().all()
+        return TargetNodes(tuple(found))
     mirrored = sa.select(nodes.c.uuid).where(nodes.c.host == host, nodes.c.mirrored_host == host).limit(1)
     return TargetNodes(
         each=tuple(connection.execute(query.where(UNMIRRORED)).scalars()),

@@ -50,6 +50,8 @@ class Request(Criteria):
     root_forbidden: frozenset[str] = frozenset()
     zone: str | None = None
     targets: TargetNodes | None = None
+    machines: frozenset[str] | None = None
+    """The nodes by which it gets a machine that a hint names; None if any machine will do."""
 
     def only_nodes(self) -> frozenset[str] | None:
         """The few nodes that an administrator, affinity or a hint leave; None if they leave very many."""
@@ -57,7 +59,8 @@ class Request(Criteria):
         together = group is not None and group.policy is ServerGroupPolicy.AFFINITY and group.placed
         several = self.targets is None or self.targets.together is not None
         found = None if several or self.targets is None else frozenset(self.targets.each)
-        for nodes in (group.nodes() if group is not None and together else None, self.same_nodes):
+        beside = group.nodes() if group is not None and together else None
+        for nodes in (beside, self.same_nodes, self.machines):
             if nodes is not None:
                 found = nodes if found is None else found & nodes
         return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -81,6 +82,36 @@ def test_of_two_servers_one_gets_the_last_machine_and_the_other_a_clear_fault(
     with cloud.placement.database.read() as connection:
         blamed = connection.execute(sa.select(sa.func.sum(nodes.c.build_failures))).scalar_one()
     assert blamed == 0
+
+
+def test_a_machine_can_be_asked_for_by_a_hint_and_as_a_node_of_its_host(
+    metal: Make, ironic: SimulatedIronic
+) -> None:
+    """Its host's pool is all that the scheduler knows; Ironic is given the machine as the only candidate."""
+    cloud = metal(3)
+    uuids = {str(node["name"]): uuid for uuid, node in ironic.nodes.items()}
+    ways: list[dict[str, Any]] = [
+        {"hints": {"candidate_node": "a-1"}},
+        {"availability_zone": f"nova:{SECOND}:{uuids['a-2']}"},
+        {"host": FIRST, "hypervisor_hostname": uuids["a-0"]},
+    ]
+    servers = [cloud.boot_metal(**way)[0] for way in ways]
+    cloud.await_status(servers, "ACTIVE")
+    assert [ironic.holders(server) for server in servers] == [[uuids["a-1"]], [uuids["a-2"]], [uuids["a-0"]]]
+    assert [cloud.host_of(server) for server in servers[1:]] == [SECOND, FIRST]
+    cloud.delete(servers[0])
+    cloud.await_gone(servers[:1])
+    for host in (FIRST, SECOND):
+        cloud.await_offer(pool.uuid_of(host), 2)
+    refused: list[tuple[dict[str, Any], str]] = [
+        ({"hints": {"candidate_node": "a-2"}}, "a-2: it is used already"),
+        ({"hints": {"candidate_node": "stranger"}}, "stranger: it is not this host's to give"),
+        ({"hints": {"candidate_node": "nowhere"}}, "nowhere: there is no such machine"),
+    ]
+    for way, words in refused:
+        (shown,) = cloud.await_status(cloud.boot_metal(**way), "ERROR")
+        assert words in shown["fault"]["message"] + shown["fault"].get("details", ""), shown["fault"]
+        cloud.delete(shown["id"])
 
 
 def test_a_peer_looks_after_the_servers_of_a_host_that_is_down_until_it_is_back(

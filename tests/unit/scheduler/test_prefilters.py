@@ -14,6 +14,7 @@ from moorage.scheduler.prefilters.contract import narrow
 from moorage.scheduler.prefilters.enabled_hosts import EnabledHosts
 from moorage.scheduler.prefilters.image_traits import ImageTraits
 from moorage.scheduler.prefilters.isolated_aggregates import IsolatedAggregates
+from moorage.scheduler.prefilters.only_machines import OnlyMachines
 from moorage.scheduler.prefilters.only_targets import OnlyTargets
 from moorage.scheduler.prefilters.tenant_isolation import TenantIsolation
 from moorage.scheduler.request import TargetNodes, from_flavor
@@ -122,6 +123,18 @@ def test_a_target_that_nothing_can_meet_is_told_before_anybody_is_asked() -> Non
     with pytest.raises(NoHostAllowedError, match="group or its hints"):
         OnlyTargets("host", TargetNodes((uuid(7),))).narrow(
             replace(request(), same_nodes=frozenset({uuid(8)}))
+        )
+
+
+def test_a_named_machine_is_asked_for_as_a_tree() -> None:
+    narrowed = OnlyMachines(["rack-1"], frozenset({uuid(7)})).narrow(request())
+    assert [dict(query)["in_tree"] for query in narrowed.queries(50)] == [uuid(7)]
+    assert OnlyMachines([], frozenset()).narrow(request()) == request()
+    with pytest.raises(NoHostAllowedError, match="There is no machine rack-1"):
+        OnlyMachines(["rack-1"], frozenset()).narrow(request())
+    with pytest.raises(NoHostAllowedError, match="rack-1 is not where"):
+        OnlyMachines(["rack-1"], frozenset({uuid(7)})).narrow(
+            replace(request(), targets=TargetNodes((uuid(8),)))
         )
 
 

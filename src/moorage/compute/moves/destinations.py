@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.errors import ComputeError
+from moorage.compute.hosts import node_capabilities
 from moorage.compute.hosts.services import AGENT, listed
 from moorage.db.tables.compute import nodes, services
 
@@ -43,8 +44,11 @@ def check(connection: Connection, place: Destination, zones: Zones) -> None:
             raise ComputeError(f"Compute host {place.host} could not be found.")
     if place.node is not None:
         known = sa.select(nodes.c.id).where(nodes.c.name == place.node)
-        if place.host is not None:
-            known = known.where(nodes.c.host == place.host)
+        if place.host is not None:  # whose pool, if it has one, may have such a machine: its agent knows
+            pool = sa.and_(nodes.c.name == place.host, node_capabilities.is_pool())
+            known = sa.select(nodes.c.id).where(
+                nodes.c.host == place.host, (nodes.c.name == place.node) | pool
+            )
         if not _any(connection, known):
             raise ComputeError(f"Compute host {place.node} could not be found.")
     if place.zone is None or place.forced:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.compute.servers.server import Server
+from moorage.scheduler.hints import MACHINE
 
 
 def of(server: Server, **differences: Any) -> dict[str, Any]:
@@ -30,6 +31,15 @@ def of(server: Server, **differences: Any) -> dict[str, Any]:
         "launch_index": server.launch_index,
         "reservation_id": server.reservation_id,
         "hardware": server.request.get("hardware") or {},
-        "hints": server.request.get("scheduler_hints") or {},
+        "hints": _hints(server),
         **differences,
     }
+
+
+def _hints(server: Server) -> dict[str, Any]:
+    """A machine that was asked for as a node, and is none, is one that its pool has to have."""
+    hints = server.request.get("scheduler_hints") or {}
+    node = server.request.get("node")
+    if node and node not in (server.node, server.host):
+        return {**hints, MACHINE: [node]}
+    return dict(hints)

@@ -64,3 +64,20 @@ def test_traits_are_those_of_the_flavor_and_of_the_image() -> None:
 )
 def test_a_user_may_name_machines(hint: Any, fits: bool) -> None:
     assert wish({"resources:CUSTOM_GOLD": "1"}, candidate_node=hint).fits(record()) is fits
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"instance_uuid": "other"}, "it is used already"),
+        ({"quarantined": True}, "quarantine"),
+        ({"resource_class": "silver"}, "not of the class CUSTOM_GOLD"),
+        ({}, "does not have CUSTOM_A"),
+        ({"traits": ["CUSTOM_A", "CUSTOM_B"]}, "it has CUSTOM_B"),
+        ({"traits": ["CUSTOM_A"]}, None),
+    ],
+)
+def test_what_there_is_against_a_machine_is_told(more: dict[str, Any], words: str | None) -> None:
+    asked = {"resources:CUSTOM_GOLD": "1", "trait:CUSTOM_A": "required", "trait:CUSTOM_B": "forbidden"}
+    said = wish(asked).objection(record(**more))
+    assert said is None if words is None else words in str(said)

@@ -46,14 +46,21 @@ class MachineRequirements:
 
     def fits(self, record: NodeRecord) -> bool:
         """Whether a machine would do, and is free as far as we know."""
-        traits = set(record.traits)
-        return (
-            inventory.unfit(record) is None
-            and inventory.class_of(record.resource_class or "") == self.resource_class
-            and self.traits <= traits
-            and not self.forbidden & traits
-            and (not self.nodes or record.uuid in self.nodes or record.name in self.nodes)
-        )
+        named = not self.nodes or record.uuid in self.nodes or record.name in self.nodes
+        return named and self.objection(record) is None
+
+    def objection(self, record: NodeRecord) -> str | None:
+        """What there is against a machine, if it is one of those that were named; None if it would do."""
+        unfit, traits = inventory.unfit(record), set(record.traits)
+        if unfit is not None:
+            return unfit.value
+        if inventory.class_of(record.resource_class or "") != self.resource_class:
+            return f"it is not of the class {self.resource_class}"
+        if not self.traits <= traits:
+            return f"it does not have {', '.join(sorted(self.traits - traits))}"
+        if self.forbidden & traits:
+            return f"it has {', '.join(sorted(self.forbidden & traits))}"
+        return None
 
     def __str__(self) -> str:
         parts = [self.resource_class, *sorted(self.traits), *(f"!{name}" for name in sorted(self.forbidden))]

@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from moorage.drivers.calls import Calls, DriverCall
 from moorage.drivers.contract import DriverError, NoRoomError, NotOursError, ServerSpec
@@ -66,7 +67,7 @@ class Reserver:
         if not candidates:
             candidates = self._patiently(call, lambda: self._look_for(wish, partition, avoided))
         if not candidates:
-            raise NoRoomError(f"no node of the partition is free for {wish}")
+            raise NoRoomError(self._patiently(call, lambda: self._why_none(wish, partition, avoided)))
         candidates = self._least_failing(candidates)
         # Classes that Placement does not tell apart are different ones to Ironic.
         resource_class = random.choice(candidates).resource_class
@@ -130,6 +131,23 @@ class Reserver:
             if len(found) >= _CANDIDATES:
                 break
         return found
+
+    def _why_none(self, wish: MachineRequirements, partition: Partition, avoided: Collection[str]) -> str:
+        """Of machines that were named, what there is against each of them."""
+        said = [f"{name}: {self._against(name, wish, partition, avoided)}" for name in sorted(wish.nodes)]
+        return "; ".join(said) or f"no node of the partition is free for {wish}"
+
+    def _against(
+        self, name: str, wish: MachineRequirements, partition: Partition, avoided: Collection[str]
+    ) -> str:
+        record = self._client.node(quote(name, safe=""))
+        if record is None:
+            return "there is no such machine"
+        if not partition.has(record):
+            return "it is not this host's to give"
+        if record.uuid in avoided:
+            return "it failed to deploy this server"
+        return wish.objection(self._fleet.put(record)) or "it was taken a moment ago"
 
     def _order(self, call: DriverCall, pool_uuid: str, order: Callable[[], None]) -> None:
         """Right after a look at whether the pool is ours still."""
