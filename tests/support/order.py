@@ -12,6 +12,7 @@ LONGEST_FIRST = (
     "tests/integration/test_neutron.py",
     "tests/integration/libvirt/test_ovn.py",
     "tests/integration/ironic/test_bare_metal.py",
+    "tests/integration/ironic/test_standalone.py",
     "tests/conformance/test_nova.py",
     "tests/chaos/test_scaled_kills.py",
     "tests/integration/test_openstack_pieces.py",

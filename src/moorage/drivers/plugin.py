@@ -64,5 +64,10 @@ class Plugin:
     """Looks whether servers would run on this machine; changes nothing."""
     machines: Callable[[cfg.ConfigOpts], Iterable[ListedMachine]] | None = None
     """Tells of all machines that its system has, for operators; None if it has none but its hosts."""
+    hosts: int = 1
+    """How many of its hosts one process runs that nobody told a number."""
+    first_steps: tuple[str, ...] = ()
+    """What to try in a new cloud, where the usual flavors and images are not for its machines; `{moorage}`,
+    `{config}` and `{data}` stand for the command, for its configuration file and for its directory."""
     is_this_machine: bool = False
     """Its host is the machine that the agent runs on, so that one process has one of them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
@@ -55,16 +56,21 @@ def nodes(
     failed: Annotated[
         bool, typer.Option("--failed", help="Those that failed to deploy or clean, with their history.")
     ] = False,
+    data: Annotated[
+        Path | None, typer.Option(help="Where a `moorage up` keeps its database.", show_default=False)
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """List every machine of Ironic, whoever serves it: its state and why, owner, partition, class, traits.
 
-    It asks the Ironic that [ironic] names, and reads the database that the configuration names; with --failed
-    only the latter.
+    It asks the Ironic that [ironic] names, and reads the database that the configuration names, or that of
+    the `moorage up` with this --data; with --failed only the latter.
 
     Example: moorage nodes --state maintenance --state "clean failed"
     """
     conf = settings.read(config_file)
+    if data is not None:
+        conf.set_default("connection", f"sqlite:///{data.absolute() / 'moorage.sqlite'}", group="database")
     console = Console(highlight=False, soft_wrap=True, width=_WIDE)
     if failed:
         history, kept_out = _failures(conf)

@@ -17,6 +17,7 @@ from moorage.bus.contract import AskingSide
 from moorage.bus.local import LocalBus
 from moorage.cli.embedded import seeding
 from moorage.cli.processes import agent_driver, neighbours
+from moorage.cli.processes.agent_driver import ChosenDriver
 from moorage.compute.operations.standing import Onlooker
 from moorage.compute.quotas import unified
 from moorage.compute_api import wsgi as compute_wsgi
@@ -92,6 +93,7 @@ class Cloud:
         )
         driver = conf.agent.driver
         self._plugin = installed.find(driver)
+        self._chosen: dict[str, ChosenDriver] = {}
         self.drivers: dict[str, Driver] = {}
         """By host: that of its newest agent."""
         names = [f"{driver}-{number}" for number in range(1, hosts + 1)]
@@ -135,6 +137,12 @@ class Cloud:
         self._conductor.stop()
         self._images.stop()
 
+    def reload(self, conf: cfg.ConfigOpts) -> None:
+        """Have all hosts follow a new configuration; ConfigError if it makes no sense."""
+        for host, agent in self.agents.items():
+            if self._chosen[host].apply(conf):
+                agent.look_soon()
+
     def _store(self) -> ImageStore:
         if self._conf.images.provider == "glance":
             return ApiImageStore(self._conf)
@@ -147,6 +155,7 @@ class Cloud:
             private.directory(each)
         context = DriverContext(host, directory, self._conf, self._placement, self._store())
         chosen = agent_driver.choose(self._plugin, context)
+        self._chosen[host] = chosen
         self.drivers[host] = chosen.driver
         settings = replace(
             AgentSettings.from_conf(self._conf), host=host, sweep_grace=chosen.loaded.sweep_grace

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import secrets
 import socket
@@ -25,6 +26,7 @@ from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.consoles.server import ConsoleServer, listener
 from moorage.consoles.settings import ConsoleSettings
 from moorage.core import private
+from moorage.core.config import ConfigError
 from moorage.db import engine, migrate
 from moorage.drivers import installed
 from moorage.http.auth import Wsgi
@@ -34,9 +36,10 @@ from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService
 from moorage.placement.wsgi import build
 
+LOG = logging.getLogger(__name__)
+
 _KEPT = ("moorage.sqlite", "password", "htpasswd", "clouds.yaml", "lock", "agents", "images")
 """What is in the data directory."""
-_SIMULATED_HOSTS = 4
 _CONSOLE_PORT = 6080
 
 
@@ -97,6 +100,11 @@ class Embedded:
             self._applications.append((self.conf.metadata.port, metadata, self.conf.metadata))
 
     @property
+    def first_steps(self) -> tuple[str, ...]:
+        """What its driver says to try; nothing if its servers are as any others."""
+        return installed.find(self.conf.agent.driver).first_steps
+
+    @property
     def example_image(self) -> str:
         """One that servers of this cloud boot from."""
         return self._cloud.example_image
@@ -118,7 +126,7 @@ class Embedded:
         for server in servers:
             server.start()
         on_ready()
-        ending.wait()
+        ending.wait(self._reload)
         for server in servers:
             server.stop(ending.seconds_left / 2)  # the other half is for what goes on without requests
         if forwarder is not None:
@@ -127,6 +135,13 @@ class Embedded:
         self._cloud.stop()
         self._placement.stop()
         self._claimed.close()
+
+    def _reload(self) -> None:
+        """What drivers take up while they run; what makes no sense is refused as a whole."""
+        try:
+            self._cloud.reload(self._configure())
+        except ConfigError as error:
+            LOG.error("the changed configuration is refused, and everything stays as it was: %s", error)
 
     def _listen(self, port: int, application: Wsgi, options: cfg.ConfigOpts.GroupAttr) -> HttpServer:
         try:
@@ -175,7 +190,7 @@ class Embedded:
         plugin = installed.find(driver)
         doctor.require(plugin.check(self.conf), driver)
         if not plugin.is_this_machine:
-            return _SIMULATED_HOSTS if self.plan.hosts is None else self.plan.hosts
+            return plugin.hosts if self.plan.hosts is None else self.plan.hosts
         if self.plan.hosts is not None and self.plan.hosts > 1:
             raise CommandError(f"--hosts: the driver {driver} has one host, which is this machine")
         return 1 if self.plan.hosts is None else self.plan.hosts

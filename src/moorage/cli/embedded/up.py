@@ -45,7 +45,8 @@ def up(
     driver: Annotated[
         str | None,
         typer.Option(
-            help="What servers run on: `libvirt` for real ones on this machine. "
+            help="What servers run on: `libvirt` for real ones on this machine, `ironic` for machines "
+            "of the Ironic that [ironic] in --config names. "
             "[default: what [agent] driver says, else simulated ones]",
             show_default=False,
         ),
@@ -54,7 +55,7 @@ def up(
         int | None,
         typer.Option(
             min=0,
-            help="Hosts that servers run on. [default: 4, or 1 if it is this machine]",
+            help="Hosts that servers run on. [default: 4 simulated ones, or 1]",
             show_default=False,
         ),
     ] = None,
@@ -75,6 +76,8 @@ def up(
     Example: moorage up --data data --auth none
 
     Real servers: moorage doctor --driver libvirt && moorage up --driver libvirt
+
+    Bare metal: moorage up --driver ironic --config ironic.conf
     """
     from moorage.cli.embedded.embedded import (  # all services, which the other commands don't need
         Embedded,
@@ -119,13 +122,23 @@ def _greet(console: Console, embedded: Embedded) -> None:
             f"  export OS_CLIENT_CONFIG_FILE={embedded.clouds_file} OS_CLOUD=moorage "
             "PATH=$PWD/client/bin:$PATH",
         )
-        console.print(
-            f"  openstack server create --flavor m1.tiny --image {embedded.example_image} --wait one"
-        )
+        for step in _first_steps(embedded):
+            console.print(f"  {step}", markup=False)
         console.print("  openstack server list")
         console.print("  openstack resource provider list")
         console.print(f'  {sys.argv[0]} placement why "resources=VCPU:4" --data {embedded.plan.data}')
     console.print("\nStop it with Ctrl-C.")
+
+
+def _first_steps(embedded: Embedded) -> list[str]:
+    """How to boot the first server."""
+    said = embedded.first_steps
+    if not said:
+        return [f"openstack server create --flavor m1.tiny --image {embedded.example_image} --wait one"]
+    return [
+        step.format(moorage=sys.argv[0], config=embedded.plan.config or "FILE", data=embedded.plan.data)
+        for step in said
+    ]
 
 
 def _stay_on_one_processor() -> None:

@@ -12,4 +12,4 @@ def _load(context: DriverContext) -> Loaded:
     return Loaded(FakeDriver(context.host, settings, context.directory, context.images))
 
 
-PLUGIN = Plugin(_load, OPTIONS, files=("fake-servers.sqlite",))
+PLUGIN = Plugin(_load, OPTIONS, files=("fake-servers.sqlite",), hosts=4)

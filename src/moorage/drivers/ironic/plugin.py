@@ -31,4 +31,10 @@ def _machines(conf: cfg.ConfigOpts) -> Iterable[ListedMachine]:
     return machines.listed(conf)
 
 
-PLUGIN = Plugin(_load, OPTIONS, check=_check, machines=_machines)
+_FIRST_STEPS = (
+    "{moorage} doctor --driver ironic --config {config}  # which flavors there should be",
+    "{moorage} nodes --config-file {config} --data {data}",
+    "{moorage} image add IMAGE --url https://… --checksum sha512:… --data {data}",
+    "openstack server create --flavor FLAVOR --image IMAGE --wait one",
+)
+PLUGIN = Plugin(_load, OPTIONS, check=_check, machines=_machines, first_steps=_FIRST_STEPS)

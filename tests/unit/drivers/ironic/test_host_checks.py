@@ -27,6 +27,10 @@ def test_an_agent_is_told_whether_its_partition_has_nodes(tmp_path: Path) -> Non
 
         assert partition() == (CheckOutcome.OK, "there are nodes of all groups")
         assert partition("partition_key =") == (CheckOutcome.OK, "there are nodes of the unnamed group")
+        flavor = checks(tmp_path, *way)["resource class"]
+        assert flavor.outcome is CheckOutcome.OK
+        assert "openstack flavor create" in flavor.advice
+        assert "resources:CUSTOM_GOLD=1" in flavor.advice
         empty = (CheckOutcome.WARNING, "there are no nodes of group rack")
         assert partition("partition_key = rack") == empty
     assert checks(tmp_path, *way)["Ironic"].outcome is CheckOutcome.FAILED

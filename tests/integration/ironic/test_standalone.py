@@ -1,0 +1,256 @@
+"""Bare metal with an Ironic and nothing else: `moorage up` on it, images by URL, the client; and SIGKILL."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab.client.openstack import ClientError, openstack, order
+from tests.lab.ironic import service as ironic
+from tests.lab.ironic.nodes import Nodes
+from tests.support import postgres
+from tests.support.moorage import PROGRAMS
+from tests.support.processes import Service, free_port, start_service, wait_until
+from tests.support.profiles import ini
+
+pytestmark = pytest.mark.timeout(900)
+"""The first test waits until Ironic has started."""
+
+CLOUD = "moorage"
+HASH = hashlib.sha512(b"an image").hexdigest()
+
+
+class QuietFiles(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nobody reads it."""
+
+
+class Standalone:
+    """An operator's shell."""
+
+    def __init__(self, directory: Path, metal: Nodes, files: str) -> None:
+        self.metal = metal
+        self._files = files
+        self._data = directory / "data"
+        self._log = directory / "up.log"
+        self._config = directory / "moorage.conf"
+        self._ports = free_port(), free_port(), free_port()
+        self.serve("a")
+        self.service: Service | None = None
+
+    def serve(self, group: str) -> None:
+        reached = {"auth_type": "none", "endpoint": self.metal.url, "poll_interval": "0.3"}
+        sections = {"ironic": {**reached, "partition_key": group}, "agent": {"inventory_interval": "1.5"}}
+        self._config.write_text(ini(sections))
+        self._config.chmod(0o600)
+
+    def up(self) -> None:
+        placement, compute, console = map(str, self._ports)
+        command: list[str | Path] = [
+            *(PROGRAMS / "moorage", "up", "--driver", "ironic", "--config", self._config),
+            *("--data", self._data, "--hosts", "2", "--placement-port", placement),
+            *("--compute-port", compute, "--console-port", console),
+        ]
+        self.service = start_service(command, self._ports[1], self._log, timeout=180)
+
+    @property
+    def greeting(self) -> str:
+        return self._log.read_text()
+
+    def command(self, *arguments: str) -> str:
+        ran = subprocess.run(
+            [str(PROGRAMS / "moorage"), *arguments], capture_output=True, text=True, timeout=120, check=False
+        )
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return ran.stdout
+
+    def doctor(self) -> str:
+        return self.command("doctor", "--driver", "ironic", "--config", str(self._config))
+
+    def machines(self, *filters: str) -> dict[str, Any]:
+        at = ("--config-file", str(self._config), "--data", str(self._data))
+        found: dict[str, Any] = json.loads(self.command("nodes", *at, "--json", *filters))
+        return found
+
+    def add_image(self, name: str, **properties: str) -> None:
+        """By a URL, with what the machine gets held against its checksum."""
+        given = [f"--property=baremetal:{key}={value}" for key, value in properties.items()]
+        where = ("--url", self.url(name), "--checksum", f"sha512:{HASH}", "--data", str(self._data))
+        self.command("image", "add", name, *where, *given)
+
+    def url(self, name: str) -> str:
+        """Where a machine would fetch it from."""
+        self.metal.image(name)
+        return f"{self._files}/{name}"
+
+    def openstack(self, *arguments: str) -> Any:
+        return openstack(self._data / "clouds.yaml", CLOUD, *arguments)
+
+    def order(self, *arguments: str) -> str:
+        return order(self._data / "clouds.yaml", CLOUD, *arguments)
+
+    def boot(self, name: str, *more: str) -> str:
+        command = ("server", "create", "--flavor", "gold", "--image", "whole", "--nic", "none")
+        return str(self.openstack(*command, *more, name)["id"])
+
+    def await_status(self, server: str, status: str) -> dict[str, Any]:
+        shown: dict[str, Any] = {}
+
+        def there() -> bool:
+            shown.update(self.openstack("server", "show", server))
+            assert status == "ERROR" or shown["status"] != "ERROR", shown
+            return shown["status"] == status and shown["OS-EXT-STS:task_state"] is None
+
+        wait_until(there, status, 240)
+        return shown
+
+    def delete(self, server: str) -> None:
+        self.order("server", "delete", "--wait", server)
+
+    def await_free(self, node: str) -> None:
+        wait_until(lambda: self.metal.show(node)["provision_state"] == "available", "the node", 120)
+
+
+@pytest.fixture(scope="module")
+def metal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
+    directory = tmp_path_factory.mktemp("ironic")
+    with postgres.start() as database, ironic.running(directory, database, ("a", "b"), 1) as made:
+        for number in range(3):
+            made.enrol(f"a-{number}", "a")
+        made.enrol("b-0", "b")
+        yield made
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, metal: Nodes) -> Iterator[Standalone]:
+    files = ThreadingHTTPServer(("127.0.0.1", 0), partial(QuietFiles, directory=str(metal.directory)))
+    threading.Thread(target=files.serve_forever, daemon=True).start()
+    at = f"http://127.0.0.1:{files.server_address[1]}"
+    made = Standalone(tmp_path_factory.mktemp("moorage"), metal, at)
+    made.up()
+    wait_until(lambda: len(made.openstack("hypervisor", "list")) == 3, "the nodes", 120)
+    flavor = "flavor create --vcpus 1 --ram 1024 --disk 10 --property resources:CUSTOM_GOLD=1"
+    for name in ("VCPU", "MEMORY_MB", "DISK_GB"):
+        flavor += f" --property resources:{name}=0"
+    assert flavor in made.doctor(), "what an operator has to type is said"
+    made.order(*flavor.split(), "gold")
+    made.add_image("whole", image_type="whole-disk")
+    yield made
+    if made.service is not None:
+        made.service.stop()
+    files.shutdown()
+
+
+def test_an_operator_is_told_what_to_do_and_sees_every_machine(site: Standalone) -> None:
+    assert "doctor --driver ironic" in site.greeting
+    found = site.machines()["nodes"]
+    assert {one["name"]: one["state"] for one in found} == {
+        f"{name}": "free" for name in ("a-0", "a-1", "a-2", "b-0")
+    }
+    assert {one["host"] for one in found if one["name"] != "b-0"} <= {"ironic-1", "ironic-2"}
+    assert [one["name"] for one in site.machines("--unserved")["nodes"]] == ["b-0"]
+
+
+def test_a_machine_is_deployed_rebuilt_and_given_back_without_glance(site: Standalone) -> None:
+    server = site.boot("life")
+    node = site.await_status(server, "ACTIVE")["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+    info = site.metal.show(node)["instance_info"]
+    deployable(info)
+    assert info["image_type"] == "whole-disk"
+    assert (info["image_os_hash_algo"], info["image_os_hash_value"]) == ("sha512", HASH)
+    parts = {name: site.url(name) for name in ("kernel", "ramdisk")}
+    site.add_image("parts", image_type="partition", **parts)
+    site.order("server", "rebuild", "--image", "parts", "life")
+    wait_until(
+        lambda: site.metal.show(node)["instance_info"].get("image_type") == "partition", "rebuild", 120
+    )
+    site.await_status(server, "ACTIVE")
+    info = site.metal.show(node)["instance_info"]
+    deployable(info)
+    assert {name: info[name] for name in parts} == parts
+    assert info["image_source"].endswith("/parts")
+    site.delete(server)
+    site.await_free(node)
+
+
+def deployable(info: dict[str, Any]) -> None:
+    """What Ironic's `direct` deploy asks for if there is no Glance: the lab's fake one asks for nothing."""
+    assert info["image_source"].startswith("http://")
+    assert info.get("image_checksum") or (info["image_os_hash_algo"] and info["image_os_hash_value"])
+    if info["image_type"] == "partition":
+        assert info["kernel"]
+        assert info["ramdisk"]
+        assert int(info["root_gb"]) > 0
+
+
+@pytest.mark.parametrize("by", ["hint", "zone", "hypervisor"])
+def test_one_certain_machine_can_be_asked_for(site: Standalone, by: str) -> None:
+    node = next(uuid for uuid, one in site.metal.all().items() if one["name"] == "a-1")
+    host = site.openstack("hypervisor", "show", node)["service_host"]
+    asked = {
+        "hint": ("--hint", "candidate_node=a-1"),
+        "zone": ("--availability-zone", f"nova:{host}:{node}"),
+        "hypervisor": ("--hypervisor-hostname", node),
+    }[by]
+    server = site.boot("certain", *asked)
+    assert site.await_status(server, "ACTIVE")["OS-EXT-SRV-ATTR:hypervisor_hostname"] == node
+    second = site.boot("second", *asked)
+    site.await_status(second, "ERROR")
+    site.delete(second)
+    site.delete(server)
+    site.await_free(node)
+    wait_until(partial(offered, site, node), "the machine to be offered", 60)
+
+
+def offered(site: Standalone, node: str) -> bool:
+    (machine,) = [one for one in site.machines()["nodes"] if one["uuid"] == node]
+    return bool(machine["state"] == "free")
+
+
+def test_a_machine_that_does_not_exist_is_refused(site: Standalone) -> None:
+    server = site.boot("nowhere", "--hint", "candidate_node=no-such-machine")
+    shown = site.await_status(server, "ERROR")
+    assert "There is no machine no-such-machine" in str(shown["fault"])
+    site.delete(server)
+    with pytest.raises(ClientError, match="could not be found"):
+        site.boot("nowhere", "--hypervisor-hostname", "no-such-machine")
+
+
+def test_a_process_that_is_killed_in_mid_deploy_goes_on(site: Standalone) -> None:
+    server = site.boot("survivor")
+
+    def deploying() -> bool:
+        on = [one for one in site.metal.all().values() if one["instance_uuid"] == server]
+        return any(one["provision_state"] in ("deploying", "wait call-back") for one in on)
+
+    wait_until(deploying, "the deployment", 120)
+    assert site.service is not None
+    site.service.kill()
+    site.up()
+    node = site.await_status(server, "ACTIVE")["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+    assert site.metal.show(node)["instance_uuid"] == server
+    site.delete(server)
+    site.await_free(node)
+
+
+def test_a_changed_file_applies_with_a_hangup(site: Standalone) -> None:
+    assert site.service is not None
+    site.serve("b")
+    site.service.process.send_signal(signal.SIGHUP)
+    other = next(uuid for uuid, one in site.metal.all().items() if one["name"] == "b-0")
+
+    def served() -> bool:
+        listed = site.openstack("hypervisor", "list", "--long")
+        return other in {one["Hypervisor Hostname"] for one in listed}
+
+    wait_until(served, "the other group", 60)
