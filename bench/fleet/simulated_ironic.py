@@ -33,6 +33,8 @@ class SimulatedIronic:
         path, query = environ["PATH_INFO"], parse_qs(environ["QUERY_STRING"])
         if path == "/v1":
             body = b"{}"
+        elif path == "/v1/allocations":
+            body = b'{"allocations":[]}'
         elif path == "/v1/nodes":
             page = [] if "instance_uuid" in query else self._page(query)
             body = b'{"nodes":[' + b",".join(page) + b"]}"

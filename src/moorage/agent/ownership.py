@@ -72,6 +72,7 @@ class Ownership:
         """What conductors know of our nodes."""
         self._wanted: dict[str, NodeFacts] = {}
         self._released: dict[str, int] = {}
+        self._withdrawn: dict[str, int] = {}
         self._gone: set[str] = set()
         self._vanished: set[str] = set()
         """Own nodes that there are no more, whether or not a conductor has heard of it."""
@@ -124,7 +125,10 @@ class Ownership:
             uuid: self.driver.look_up_missing(uuid) for uuid in self._not_listed(owned, basis.eligible)
         }
         gone = [uuid for uuid, shared in strangers.items() if shared is None]
-        leaving = [uuid for uuid, shared in strangers.items() if shared is not None and shared.free]
+        there = {uuid: shared for uuid, shared in strangers.items() if shared is not None}
+        leaving = [uuid for uuid, shared in there.items() if shared.free and not shared.withdrawn]
+        with self._lock:  # ours until a conductor says otherwise: it knows whether a server is on its way
+            self._withdrawn = {uuid: owned[uuid] for uuid, shared in there.items() if shared.withdrawn}
         if gone or leaving or not basis.is_same(self._at_rest):
             self._change(basis, gone, leaving)
         return gone
@@ -165,10 +169,12 @@ class Ownership:
                 wanted=[self._wanted.pop(uuid) for uuid in first],
                 released=dict(self._released),
                 gone=sorted(self._gone),
+                withdrawn=dict(self._withdrawn),
                 everything=self._everything,
                 question=question,
             )
             self._released.clear()
+            self._withdrawn.clear()
             self._gone.clear()
             self._everything = False
             self._told |= {facts.uuid: facts for facts in bid.wanted}

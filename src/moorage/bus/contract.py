@@ -156,6 +156,8 @@ class Bid(msgspec.Struct, frozen=True):
     """Own nodes that it gives up, with the epochs at which it had them."""
     gone: list[str] = []
     """Own nodes that there are no more."""
+    withdrawn: dict[str, int] = {}
+    """Own nodes that shall be none any more, unless a server is there or on its way; with their epochs."""
     everything: bool = False
     """It wants to know all that it owns."""
     question: int = 0

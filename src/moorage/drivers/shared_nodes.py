@@ -13,10 +13,16 @@ SELECTION = "selection"
 """Where the terms of a host say who chooses a server's machine, if not the scheduler."""
 RESERVATION = "reservation"
 """The driver does: the host has a pool instead of nodes."""
+KEEPS_POOLS = "pools"
+"""Where they say that the host can look after pools, though it has nodes."""
 
 
 def has_pool(terms: Mapping[str, Any]) -> bool:
     return terms.get(SELECTION) == RESERVATION
+
+
+def keeps_pools(terms: Mapping[str, Any]) -> bool:
+    return has_pool(terms) or bool(terms.get(KEEPS_POOLS))
 
 
 class SharedNode(msgspec.Struct, frozen=True):
@@ -25,6 +31,8 @@ class SharedNode(msgspec.Struct, frozen=True):
     node: Node
     free: bool
     """Nobody's server is on it, so that it may go to another host."""
+    withdrawn: bool = False
+    """It is no node of the cloud any more, though its machine is there: unless a server is coming to it."""
 
 
 class Held(NamedTuple):

@@ -10,9 +10,9 @@ from moorage.agent.journal import Journal
 from moorage.agent.ownership import Ownership
 from moorage.agent.service import AgentService, AgentSettings
 from moorage.cli.embedded.cloud import Cloud
-from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.nodes.partition import Partition
 from moorage.drivers.ironic.reservations import pool
+from moorage.drivers.ironic.reservations.choosing import ChoosingDriver
 from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.ironic.settings import IronicSettings
 from tests.functional.conductor.conftest import Yard
@@ -30,6 +30,8 @@ class MetalCloud(Cloud):
         self._ironic = ironic
         self._quick = quick
         self._reserve = reserve
+        self.ways: dict[str, bool] = {}
+        """Whether a host reserves machines, if that is not as with the others."""
         super().__init__(*others)
 
     def agent(self, host: str) -> AgentService:
@@ -37,11 +39,9 @@ class MetalCloud(Cloud):
         directory.mkdir(parents=True, exist_ok=True)
         settings = replace(AgentSettings.from_conf(self._conf), host=host, driver="ironic")
         client = self._ironic.client()
-        driver: IronicDriver | ReservingDriver = (
-            ReservingDriver(client, GROUP, host, self._quick)
-            if self._reserve
-            else IronicDriver(client, GROUP, self._quick)
-        )
+        reserves = self.ways.get(host, self._reserve)
+        kind = ReservingDriver if reserves else ChoosingDriver
+        driver = kind(client, GROUP, host, self._quick)
         journal = Journal(directory / "journal.sqlite")
         ownership = Ownership(host, driver)
         return AgentService(settings, driver, self._bus.agent_side(), self._placement, journal, ownership)

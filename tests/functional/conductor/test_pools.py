@@ -103,15 +103,28 @@ def test_a_pool_through_which_a_machine_is_held_for_nobody_goes_to_a_peer_that_a
 
 
 @pytest.mark.parametrize(
+    "terms", [{**TERMS, "shared": True}, {"key": "a", "shard": "", "peers": [], "pools": True}]
+)
+def test_a_pool_goes_to_a_peer_that_gets_machines_in_another_way(
+    control: Pools, terms: dict[str, Any]
+) -> None:
+    server = control.server("host", pool.uuid_of("host"))
+    control.say("peer", wants=False, partition=terms)
+    control.die("host")
+    assert control.hosts.has_live_peer("host")
+    control.say("peer", wants=False, partition=terms)
+    assert (control.owner("host"), control.host_of(server)) == ("peer", "peer")
+
+
+@pytest.mark.parametrize(
     "facts",
     [
         {"failover_servers": False},
         {"partition": {**TERMS, "key": "b"}},
-        {"partition": {**TERMS, "shared": True}},
         {"partition": {"key": "a", "shard": "", "peers": []}},
     ],
 )
-def test_only_a_peer_that_is_alike_and_willing_gets_a_pool(control: Pools, facts: dict[str, Any]) -> None:
+def test_only_a_peer_that_can_and_will_gets_a_pool(control: Pools, facts: dict[str, Any]) -> None:
     server = control.server("host", pool.uuid_of("host"))
     control.say("peer", wants=False, **facts)
     control.die("host")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,6 @@ import pytest
 from tests.integration.ironic.site import FLAVOR, IMAGE, IMAGE_HASH, Site, running
 from tests.lab.client.openstack import openstack, order
 from tests.support import debian
-from tests.support.moorage import PROGRAMS
 from tests.support.processes import wait_until
 
 pytestmark = pytest.mark.timeout(600)
@@ -289,24 +287,11 @@ def survive_a_death(site: Site, servers: list[str]) -> None:
     wait_until(lambda: {host_of(site, one) for one in orphans} == {heir}, "the peer to take over", 90)
     site.act(orphans[0], "reboot", {"type": "HARD"})
     site.wait(orphans[0], "ACTIVE")
-    assert refusal(site, victim) == 1, "its servers have reserved machines"
     site.cloud.agents[victim].start()
     wait_until(lambda: {host_of(site, one) for one in orphans} == {victim}, "it to have them back", 90)
     assert {one: holders(site, one) for one in orphans} == machines
     site.delete(*servers)
     assert site.metal.listed("allocations") == []
-
-
-def refusal(site: Site, host: str) -> int:
-    """What an agent ends with that shall have its machines in another way, while there are servers."""
-    options = {"partition_key": "a", "node_selection": "scheduler"}
-    config = site.cloud.configure_agent(host, site.shape.serving(**options))
-    command = [str(PROGRAMS / "moorage-agent"), "--config-file", str(config)]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    site.cloud.configure_agent(host, site.shape.serving(partition_key="a", node_selection="reservation"))
-    assert "this host has reserved the machines" in run.stderr
-    assert "Traceback" not in run.stderr
-    return run.returncode
 
 
 def offers(site: Site) -> dict[str, int]:

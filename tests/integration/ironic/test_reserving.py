@@ -12,19 +12,14 @@ from oslo_config import cfg
 
 from moorage.cli import settings as command_settings
 from moorage.core import uuids
-from moorage.core.config import ConfigError
-from moorage.db import engine, migrate
-from moorage.db.database import Database
 from moorage.drivers.contract import RUNNING, DriverClosedError, DriverError, NoRoomError, ServerSpec
 from moorage.drivers.ironic import selection
-from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.nodes.partition import Partition
 from moorage.drivers.ironic.reservations import pool
+from moorage.drivers.ironic.reservations.choosing import ChoosingDriver
 from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.ironic.settings import IronicSettings
-from moorage.placement.client.contract import ConsumerClaim, ReportedProvider
-from moorage.placement.client.local import LocalPlacement
-from moorage.placement.service import PlacementService, PlacementSettings
+from moorage.drivers.shared_nodes import Held
 from tests.integration.ironic.lines import client, port_of, provisions
 from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
@@ -45,16 +40,6 @@ def metal(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Itera
         nodes.enrol("b-1", "b")
         yield nodes
         postgres.drop_database("ironic")
-
-
-@pytest.fixture
-def placement(sqlite_url: str) -> Iterator[LocalPlacement]:
-    connected = engine.connect(sqlite_url)
-    migrate.sync(connected)
-    service = PlacementService(Database(connected), PlacementSettings.from_conf(command_settings.read()))
-    service.start()
-    yield LocalPlacement(service)
-    service.stop()
 
 
 def reserving(port: int, host: str, group: str = "a") -> ReservingDriver:
@@ -227,21 +212,21 @@ def configuration(selection: str) -> cfg.ConfigOpts:
 
 
 def test_an_ironic_without_reservations_has_its_nodes_offered_one_by_one(
-    metal: Nodes, placement: LocalPlacement, caplog: pytest.LogCaptureFixture
+    metal: Nodes, caplog: pytest.LogCaptureFixture
 ) -> None:
     older = OlderIronic(port_of(metal), (1, 51))
     older.start()
     try:
-        chosen = selection.driver(configuration("reservation"), "host", client(older.port), placement)
-        assert isinstance(chosen, IronicDriver)
+        chosen = selection.driver(configuration("reservation"), "host", client(older.port))
+        assert isinstance(chosen, ChoosingDriver)
         assert "DEPRECATED" in caplog.text
         chosen.look()
         assert len(chosen.eligible()) == 2
         with pytest.raises(DriverError, match="too old"):
             ReservingDriver(client(older.port), Partition("a"), "host").look()
         older.newest = (1, 52)
-        able = selection.driver(configuration("reservation"), "host", client(older.port), placement)
-        assert isinstance(able, ReservingDriver)
+        able = selection.driver(configuration("reservation"), "host", client(older.port))
+        assert not isinstance(able, ChoosingDriver)
         able.keep({pool.uuid_of("host")})
         server = spec(metal, "host")
         able.spawn(server)
@@ -251,29 +236,43 @@ def test_an_ironic_without_reservations_has_its_nodes_offered_one_by_one(
         older.stop()
 
 
-def test_a_host_does_not_change_its_way_while_it_has_servers(metal: Nodes, placement: LocalPlacement) -> None:
+def test_a_server_lives_on_when_its_host_gets_machines_in_the_other_way(metal: Nodes) -> None:
+    """What it is told to keep, a restart tells it anew: the node of the one, and the pool of the other."""
     asked = client(port_of(metal))
-    scheduled = selection.driver(configuration("scheduler"), "host", asked, placement)
-    assert isinstance(scheduled, IronicDriver)
-    scheduled.look()
-    scheduled.keep(scheduled.eligible())
-    node = next(iter(scheduled.eligible().values())).node
-    server = msgspec.structs.replace(spec(metal, "host"), node_uuid=node.uuid)
-    unit = {name: {"total": one.total} for name, one in node.inventories.items()}
-    placement.report([ReportedProvider(node.uuid, node.name, unit)])
-    placement.claim([ConsumerClaim(server.uuid, {node.uuid: dict.fromkeys(unit, 1)}, "p", "u")])
-    scheduled.spawn(server)
-    with pytest.raises(ConfigError, match=f"machines of 1 servers in this partition, {server.uuid}"):
-        selection.driver(configuration("reservation"), "host", asked, placement)
-    scheduled.destroy(server.uuid, node.uuid)
-    wait_until_clean(metal)
-    reserving = selection.driver(configuration("reservation"), "host", asked, placement)
-    assert isinstance(reserving, ReservingDriver)
-    assert reserving.look_up_missing(node.uuid) is None, "what was a node is none any more"
-    reserving.keep({pool.uuid_of("host")})
+    choosing = selection.driver(configuration("scheduler"), "host", asked)
+    assert isinstance(choosing, ChoosingDriver)
+    choosing.look()
+    node = next(uuid for uuid, one in choosing.eligible().items() if one.free)
+    choosing.keep(choosing.eligible())
+    server = msgspec.structs.replace(spec(metal, "host"), node_uuid=node)
+    choosing.spawn(server)
+    reserving = selection.driver(configuration("reservation"), "host", asked)
+    assert not isinstance(reserving, ChoosingDriver)
+    reserving.look()
+    assert reserving.eligible().keys() == {pool.uuid_of("host"), node}
+    reserving.keep(reserving.eligible())
+    assert reserving.servers() == {server.uuid: RUNNING}
+    assert reserving.reboot(server.uuid, node, hard=True) == RUNNING
+    (left,) = [one for one in reserving.nodes() if one.uuid == node]
+    assert left.inventories["CUSTOM_GOLD"].reserved == 1
+    assert Held(server.uuid, node) in reserving.held()
     other = spec(metal, "host")
     reserving.spawn(other)
-    with pytest.raises(ConfigError, match=f"machines of 1 servers, {other.uuid}"):
-        selection.driver(configuration("scheduler"), "host", asked, placement)
-    reserving.destroy(other.uuid, other.node_uuid)
+    again = selection.driver(configuration("scheduler"), "host", asked)
+    again.look()
+    assert again.eligible().keys() > {pool.uuid_of("host"), node}
+    again.keep(again.eligible())
+    assert again.servers() == {server.uuid: RUNNING, other.uuid: RUNNING}
+    assert again.reboot(other.uuid, other.node_uuid, hard=True) == RUNNING
+    # Were it held for its own node, conductors would take it for a leftover, and have it torn down.
+    assert again.held() == {Held(server.uuid, node), Held(other.uuid, pool.uuid_of("host"))}
+    again.destroy(other.uuid, other.node_uuid)
+    again.destroy(server.uuid, node)
     wait_until_clean(metal)
+    again.look()
+    left_pool = again.look_up_missing(pool.uuid_of("host"))
+    assert left_pool is not None
+    assert left_pool.withdrawn, "nothing is in it any more"
+    free = reserving.look_up_missing(node)
+    assert free is not None
+    assert free.withdrawn, "what was a node is none any more"

@@ -7,6 +7,7 @@ down; its epoch grows each time. A node that carries a server goes only together
 from __future__ import annotations
 
 import logging
+from collections import Counter as Counted
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -28,7 +29,7 @@ from moorage.db.among import among
 from moorage.db.tables.compute import nodes, operations, servers, services
 from moorage.db.upsert import insert_if_absent
 from moorage.drivers.rendezvous import share
-from moorage.drivers.shared_nodes import has_pool
+from moorage.drivers.shared_nodes import keeps_pools
 
 LOG = logging.getLogger(__name__)
 
@@ -126,6 +127,7 @@ def decide(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
     host, change = heartbeat.host, OwnershipChange()
     _forget(connection, host, bid.gone, change)
     _release(connection, host, bid.released, change)
+    _withdraw(connection, host, bid.withdrawn, change)
     rows = _locked(connection, [node.uuid for node in bid.wanted])
     change.granted |= {uuid: row.epoch for uuid, row in rows.items() if row.host == host}
     new = [node for node in bid.wanted if node.uuid not in rows]
@@ -150,10 +152,12 @@ def assign_pools(connection: Connection, heartbeat: Heartbeat, down_after: timed
     Each goes to that peer to which hashing gives it, as soon as that one is heard of.
     """
     change, terms = OwnershipChange(), heartbeat.facts.get(TERMS) or {}
-    if not has_pool(terms) or not heartbeat.facts.get(FAILOVER, True):
+    if not keeps_pools(terms) or not heartbeat.facts.get(FAILOVER, True):
         return change
     query = sa.select(services.c.host, services.c.facts).where(services.c.binary == AGENT_BINARY)
-    mates = {host for host, facts in connection.execute(query) if peers.same(facts.get(TERMS), terms)}
+    mates = {
+        host for host, facts in connection.execute(query) if peers.same_partition(facts.get(TERMS), terms)
+    }
     living = liveness.hosts_up(connection, down_after)
     if heartbeat.host not in living or mates <= living:
         return change
@@ -206,6 +210,24 @@ def _forget(connection: Connection, host: str, gone: Collection[str], change: Ow
     vanished_nodes.mark(connection, left)
     _hand(connection, left, NOBODY)
     change.changed |= bool(free or left)
+
+
+def _withdraw(
+    connection: Connection, host: str, withdrawn: Mapping[str, int], change: OwnershipChange
+) -> None:
+    """They go with their providers, and their host is told; but not if a server is there, or on its way."""
+    if not withdrawn:
+        return
+    rows = _locked(connection, withdrawn)
+    held = [uuid for uuid, row in rows.items() if row.host == host and row.epoch == withdrawn[uuid]]
+    carrying = _servers_on(connection, held).keys()
+    free = [uuid for uuid in held if uuid not in carrying]
+    if free:
+        connection.execute(sa.delete(nodes).where(among(connection, nodes.c.uuid, free)))
+        outbox.mark(connection, free)
+        vanished_nodes.remove_providers(connection, free)
+        change.revoked.setdefault(host, {}).update({uuid: rows[uuid].epoch + 1 for uuid in free})
+        change.changed = True
 
 
 def _release(connection: Connection, host: str, released: Mapping[str, int], change: OwnershipChange) -> None:
@@ -291,8 +313,8 @@ def _take(
             change.revoked.setdefault(row.host, {})[uuid] = row.epoch + 1
     _move_servers(connection, [uuid for uuid in takeable if carried.get(uuid)], host)
     MOVED.labels("taken").inc(len(takeable))
-    for loser, lost in change.revoked.items():
-        LOG.warning("host %s is down: host %s takes over %d of its nodes", loser, host, len(lost))
+    for loser, lost in Counted(row.host for row in takeable.values() if row.host != NOBODY).items():
+        LOG.warning("host %s is down: host %s takes over %d of its nodes", loser, host, lost)
 
 
 def _return_to_servers(

@@ -16,7 +16,7 @@ from moorage.drivers.shared_nodes import has_pool
 
 
 def without_reserved(connection: Connection, heartbeat: Heartbeat) -> Mapping[str, ObservedServer]:
-    """What a host sees, but for servers in a pool if it has none itself.
+    """What a host sees, but for servers in a pool of others if it has none itself.
 
     Such a host may own the machine that another one has reserved, and sees the server on it. It is not its to
     end.
@@ -30,6 +30,7 @@ def without_reserved(connection: Connection, heartbeat: Heartbeat) -> Mapping[st
         .where(
             among(connection, servers.c.uuid, list(heartbeat.observed)),
             servers.c.deleted_at.is_(None),
+            nodes.c.host != heartbeat.host,
             node_capabilities.is_pool(),
         )
     )

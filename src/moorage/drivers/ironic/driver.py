@@ -79,8 +79,7 @@ class IronicDriver:
         try:
             self.check(partition)
             self._listing.look(partition)
-            # A machine that is being cleaned is in no pool: all hosts of the partition look after it then.
-            self.machine_failures.look(self.fleet.listed() if self._reserved else self.fleet.owned())
+            self.machine_failures.look(self._watched_machines())
             self._counts.look(partition, self.fleet.listed())
             self._late_rescues.look(self.fleet.owned().values())
         except IronicError as error:
@@ -151,7 +150,7 @@ class IronicDriver:
             self._settling.require(call, spec.node_uuid)
             self._leave_other_node(call, spec)
             mark, writer = marks.of(spec, self._home(spec)), self._settling.writer(call, spec.node_uuid)
-            log, reserved = self._console_log, self._reserved
+            log, reserved = self._console_log, self._is_reserved(spec.uuid)
             step = Deploying(spec, mark, self._client, writer, progress, log, reserved=reserved)
             try:
                 self._settling.settle(call, spec.node_uuid, step, self._settings.deploy_timeout)
@@ -324,8 +323,13 @@ class IronicDriver:
         self._calls.close()
         self.fleet.lease.close()
 
-    _reserved = False
-    """Whether nodes become servers' only by reservation."""
+    def _is_reserved(self, server_uuid: str) -> bool:
+        """Whether a server got its node by reservation: then it does in no other way."""
+        return False
+
+    def _watched_machines(self) -> Records:
+        """Those whose failed cleaning this host tells."""
+        return self.fleet.owned()
 
     def _home(self, spec: ServerSpec) -> str:
         """The node of the cloud that the server is on."""
@@ -342,7 +346,7 @@ class IronicDriver:
 
     def _remove(self, call: DriverCall, server_uuid: str, node_uuid: str) -> None:
         writer = self._settling.writer(call, node_uuid)
-        step = Removing(server_uuid, self._client, writer, reserved=self._reserved)
+        step = Removing(server_uuid, self._client, writer, reserved=self._is_reserved(server_uuid))
         self._settling.settle(call, node_uuid, step, self._settings.deploy_timeout)
 
     def _set_power(self, call: DriverCall, server_uuid: str, node_uuid: str, target: str, power: int) -> int:

@@ -9,7 +9,6 @@ from oslo_config import cfg
 from moorage.core.config import ConfigError
 from moorage.drivers.ironic import selection
 from moorage.drivers.ironic.api.client import BusyError, IronicError, connect
-from moorage.drivers.ironic.driver import IronicDriver
 from moorage.drivers.ironic.nodes.partition import Partition
 from moorage.drivers.ironic.reservations.reserving import ReservingDriver
 from moorage.drivers.plugin import DriverContext, Loaded
@@ -19,7 +18,7 @@ LOG = logging.getLogger(__name__)
 
 def load(context: DriverContext) -> Loaded:
     conf = context.conf
-    driver = selection.driver(conf, context.host, connect(conf), context.placement)
+    driver = selection.driver(conf, context.host, connect(conf))
     _check(driver, driver.partition)
 
     def apply(changed: cfg.ConfigOpts) -> bool:
@@ -39,7 +38,7 @@ def load(context: DriverContext) -> Loaded:
     )
 
 
-def _check(driver: IronicDriver | ReservingDriver, partition: Partition) -> None:
+def _check(driver: ReservingDriver, partition: Partition) -> None:
     """An Ironic that is away may come; one that can't filter would show us nodes that are not ours."""
     try:
         driver.check(partition)

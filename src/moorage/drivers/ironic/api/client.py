@@ -254,10 +254,13 @@ class IronicClient:
             yield from page
 
     def reservation(self, uuid: str) -> ReservationRecord | None:
+        """None if there is none, or we may not know of any: then we have made none."""
+        if self.version() < RESERVATIONS:
+            return None
         try:
             return _RESERVATION.decode(self._ask("GET", f"/v1/allocations/{uuid}"))
         except IronicError as error:
-            if error.status == 404:
+            if error.status in (403, 404):
                 return None
             raise
 

@@ -63,31 +63,39 @@ class Reservations:
         """The pools that are this host's."""
         self._by_server: dict[str, Reservation] = {}
         self._touched_at: dict[str, float] = {}
+        self.revision = 0
+        """Grows with each change: what follows from all of them need not be found anew until then."""
         self._at_work: Counter[Reservation] = Counter()
         """Those whose machines something is being done to: they stay, even if Ironic drops them meanwhile."""
 
-    def replace(self, found: Iterable[Reservation], began: float) -> None:
+    def replace(self, there: Iterable[Reservation], began: float) -> None:
         """All that there are, as of `began`."""
-        listed = {reservation.server_uuid: reservation for reservation in found}
+        listed = {reservation.server_uuid: reservation for reservation in there}
         with self._lock:
             newer = {uuid: when for uuid, when in self._touched_at.items() if when > began}
             kept = {uuid: self._by_server[uuid] for uuid in newer if uuid in self._by_server}
-            self._by_server = {uuid: one for uuid, one in listed.items() if uuid not in newer} | kept
+            found = {uuid: one for uuid, one in listed.items() if uuid not in newer} | kept
+            self.revision += found != self._by_server
+            self._by_server = found
             self._touched_at = newer
 
     def put(self, reservation: Reservation) -> None:
         with self._lock:
+            self.revision += 1
             self._by_server[reservation.server_uuid] = reservation
             self._touched_at[reservation.server_uuid] = time.monotonic()
 
     def drop(self, server_uuid: str) -> None:
         with self._lock:
+            self.revision += 1
             self._by_server.pop(server_uuid, None)
             self._touched_at[server_uuid] = time.monotonic()
 
     def pool_of(self, server_uuid: str) -> str | None:
         with self._lock:
             found = self._by_server.get(server_uuid)
+            if found is None:
+                found = next((one for one in self._at_work if one.server_uuid == server_uuid), None)
         return None if found is None else found.pool_uuid
 
     def all(self) -> list[Reservation]:

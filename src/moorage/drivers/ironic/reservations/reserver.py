@@ -105,6 +105,9 @@ class Reserver:
     def look_up(self, call: DriverCall, server_uuid: str) -> ReservationRecord | None:
         return self._patiently(call, lambda: self._client.reservation(server_uuid))
 
+    def node_with(self, call: DriverCall, server_uuid: str) -> str | None:
+        return self._patiently(call, lambda: self._client.node_with(server_uuid))
+
     def keeps(self, call: DriverCall, pool_uuid: str) -> bool:
         keeps = self._pools.has(pool_uuid, self._settings.ownership_patience)
         self._calls.check(call)

@@ -8,7 +8,8 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -23,11 +24,12 @@ from moorage.drivers.contract import (
     ServerSpec,
 )
 from moorage.drivers.ironic.api.client import RESERVATIONS, IronicClient, IronicError
-from moorage.drivers.ironic.api.record import ERROR, ReservationRecord
+from moorage.drivers.ironic.api.record import ERROR, NodeRecord, ReservationRecord
 from moorage.drivers.ironic.nodes import leftovers
+from moorage.drivers.ironic.nodes.known_nodes import Records
 from moorage.drivers.ironic.nodes.leftovers import LastMarks
 from moorage.drivers.ironic.nodes.partition import Partition
-from moorage.drivers.ironic.reservations import pool, reservation
+from moorage.drivers.ironic.reservations import chosen, pool, reservation
 from moorage.drivers.ironic.reservations.machine_requirements import MachineRequirements
 from moorage.drivers.ironic.reservations.reservation import Reservation, Reservations
 from moorage.drivers.ironic.reservations.reserved import ReservedMachines
@@ -47,13 +49,18 @@ _MOST_MACHINES = 3
 
 
 class ReservingDriver:
+    _reserves = True
+    """Whether new servers get their machines by reservation."""
+
     def __init__(
         self, client: IronicClient, partition: Partition, host: str, settings: IronicSettings | None = None
     ) -> None:
         self._client = client
         self._settings = settings or IronicSettings()
         self._reservations = Reservations()
-        self._machines = ReservedMachines(client, partition, self._settings, self._reservations)
+        self._machines = ReservedMachines(
+            client, partition, self._settings, self._reservations, reserves=self._reserves
+        )
         self._host = host
         self._pool = pool.uuid_of(host)
         self._homes = {self._pool: host}
@@ -64,7 +71,12 @@ class ReservingDriver:
         self.machine_failures = failures = self._machines.machine_failures
         self._reserver = Reserver(client, self._settings, self._calls, fleet, pools, failures)
         self._last_marks = LastMarks(self._machines.examine)
+        self._chosen: frozenset[str] = frozenset()
+        """Machines that the scheduler chose, for servers that are there still."""
+        self._arriving: Counter[str] = Counter()
+        """Such to which a server comes that was sent there before."""
         self._owning = threading.Lock()
+        self._made: dict[str, tuple[Records, int, Partition, Node]] = {}
 
     @property
     def partition(self) -> Partition:
@@ -87,13 +99,14 @@ class ReservingDriver:
         try:
             self.check(self.partition)
             self._machines.look()
-            found = [read for read in map(reservation.read, self._client.reservations()) if read is not None]
+            found = [read for read in map(reservation.read, self._list_reservations()) if read is not None]
             self._reservations.replace(found, began)
             self._homes |= {one.pool_uuid: one.home for one in found}
             self._own_machines()
             for node_uuid in self._reservations.machines() - self._machines.fleet.owned().keys():
                 self._machines.examine(node_uuid)  # it has left the partition, with its server
             self._look_for_lost(before)
+            self._chosen = self._find_chosen()
         except IronicError as error:
             raise DriverError(str(error)) from error
 
@@ -109,37 +122,42 @@ class ReservingDriver:
     def lost_servers(self) -> set[str]:
         return set(self._lost)
 
-    def unreserved(self) -> dict[str, str]:
-        """The servers on nodes of the partition for which nobody of us has reserved these, by node."""
-        reserved = {one.node_uuid for one in self._reservations.all()}
-        return {
-            uuid: record.instance_uuid
-            for uuid, record in self._machines.fleet.listed().items()
-            if record.instance_uuid is not None and uuid not in reserved
-        }
+    def _list_reservations(self) -> Sequence[ReservationRecord]:
+        return list(self._client.reservations())
+
+    def _find_chosen(self) -> frozenset[str]:
+        return chosen.find(self._machines.fleet.listed(), self._reservations, self._last_marks)
 
     def terms(self) -> dict[str, Any]:
         shared = {"shared": True} if self._settings.shared_capacity else {}
         return {**self.partition.facts(), SELECTION: RESERVATION, **shared}
 
-    def eligible(self) -> dict[str, SharedNode]:
-        """The pool, and the one provider of what all pools share, which one host has to look after."""
-        own = SharedNode(self._own_pool(), free=not self._reservations.has_any(self._pool))
-        if not self._settings.shared_capacity:
-            return {self._pool: own}
-        capacity = self._capacity()
-        return {self._pool: own, capacity.uuid: SharedNode(capacity, free=True)}
+    def eligible(self) -> Mapping[str, SharedNode]:
+        """The pool, the one provider of what all pools share, which one host has to look after, and the nodes
+        of servers for which the scheduler chose machines."""
+        records = self._machines.fleet.listed()
+        found = {uuid: chosen.shared(records[uuid]) for uuid in self._chosen & records.keys()}
+        nodes = {uuid: one for uuid, one in found.items() if one is not None}
+        nodes[self._pool] = SharedNode(self._own_pool(), free=not self._reservations.has_any(self._pool))
+        if self._settings.shared_capacity:
+            capacity = self._capacity()
+            nodes[capacity.uuid] = SharedNode(capacity, free=True)
+        return nodes
 
     def share(self, host: str, members: Sequence[str]) -> set[str]:
         """Others' pools come without being asked for, when their hosts are down."""
-        return {self._pool} | share(host, members, [pool.capacity_uuid(self.partition)])
+        nodes = [pool.capacity_uuid(self.partition), *self._chosen]
+        return {self._pool} | share(host, members, nodes)
 
     def look_up_missing(self, node_uuid: str) -> SharedNode | None:
-        """A node of Ironic that this host owned when the scheduler chose nodes is none of ours any more; but
-        if a server is on it, that would be taken for lost."""
+        """A node of Ironic that this host owned when the scheduler chose nodes is none of ours any more, once
+        no server is on it, or on its way to it."""
         found = self._machines.look_up_missing(node_uuid)
         if found is not None:
-            return None if found.free else found
+            free = found.free and not self._arriving[node_uuid]
+            return SharedNode(found.node, free=free, withdrawn=free)
+        if node_uuid in self._chosen:
+            return None
         inherited = Node(node_uuid, self._homes.get(node_uuid, node_uuid), pool.HYPERVISOR_TYPE, {})
         return SharedNode(inherited, free=not self._reservations.has_any(node_uuid))
 
@@ -159,7 +177,9 @@ class ReservingDriver:
         if self._settings.shared_capacity and pool.capacity_uuid(self.partition) in kept:
             own.append(self._capacity())
         others = (pool.inherited(uuid, self._homes[uuid], records, reservations) for uuid in inherited)
-        return [*own, *others]
+        machines = self._machines.fleet.owned()
+        left = (chosen.node(machines[uuid]) for uuid in sorted(self._kept_machines() & machines.keys()))
+        return [*own, *others, *(node for node in left if node is not None)]
 
     def servers(self) -> dict[str, int]:
         return self._machines.servers()
@@ -170,6 +190,8 @@ class ReservingDriver:
     # ------------------------------------------------------------ what is done to servers
 
     def spawn(self, spec: ServerSpec) -> int:
+        if not self._is_pool(spec.node_uuid):
+            return self._spawn_on(spec)
         wish = MachineRequirements.of(spec, pool.SEAT)
         with self._calls.begin(spec.uuid, "spawn") as call:
             avoided: set[str] = set()
@@ -196,6 +218,7 @@ class ReservingDriver:
             if found is None:
                 self._reservations.drop(server_uuid)
                 self._lost.discard(server_uuid)
+                self._machines.destroy(server_uuid, node_uuid)  # if it is on a machine that we keep
             elif read is not None and not self._reservations.lease.has_lost(read.pool_uuid):
                 self._reserver.require(call, read.pool_uuid)
                 self._remove(call, found)
@@ -227,12 +250,15 @@ class ReservingDriver:
         ]
         for node_uuid in nodes:
             mark = self._mark_on(node_uuid)
-            if mark is None or not self._reserver.keeps(call, mark.home):
+            if mark is None or not self._keeps_any(call, node_uuid, mark.home):
                 continue
             with self._machine_of(Reservation(held.server_uuid, mark.home, "", node_uuid, "")):
                 if self._machines.sweep(Held(held.server_uuid, node_uuid)):
                     return True
         return False
+
+    def _keeps_any(self, call: DriverCall, *uuids: str) -> bool:
+        return any(self._reserver.keeps(call, uuid) for uuid in uuids)
 
     def _mark_on(self, node_uuid: str) -> Mark | None:
         try:
@@ -305,6 +331,7 @@ class ReservingDriver:
             found = self._reserver.settled(call, spec.uuid)
             self._reserver.require(call, spec.node_uuid)
             if found is None:
+                self._leave_machine(call, spec)
                 given = (self.partition, self._marks(spec), avoided)
                 self._reserver.ask_for_one(call, spec, wish, *given, fresh=refusals > 0)
             elif not self._is_ours(found, spec.node_uuid):
@@ -373,8 +400,12 @@ class ReservingDriver:
         with self._calls.begin(server_uuid, "machine") as call:
             self._reserver.require(call, pool_uuid)
             found = self._reserver.settled(call, server_uuid)
-            if found is None or not self._is_ours(found, pool_uuid) or found.node_uuid is None:
+            reserved = found is not None and self._is_ours(found, pool_uuid)
+            if self._is_pool(pool_uuid) and (not reserved or found is None or found.node_uuid is None):
                 raise DriverError(f"no machine is reserved for server {server_uuid}")
+        if found is None or not reserved:
+            yield pool_uuid  # the scheduler chose it
+            return
         with self._at_work(found) as machine:
             yield machine
 
@@ -389,21 +420,67 @@ class ReservingDriver:
     def _own_machines(self) -> None:
         """One at a time, so that nobody puts back what somebody else has just changed."""
         with self._owning:
-            self._machines.keep(self._reservations.machines())
+            self._machines.keep(self._reservations.machines() | self._kept_machines())
+
+    def _is_pool(self, node_uuid: str) -> bool:
+        return node_uuid in self._homes or node_uuid == pool.capacity_uuid(self.partition)
+
+    def _kept_machines(self) -> set[str]:
+        """The nodes that this host was told to keep that are machines."""
+        return {uuid for uuid in self._reservations.lease.all() if not self._is_pool(uuid)}
+
+    def _spawn_on(self, spec: ServerSpec) -> int:
+        """The scheduler chose the machine: it does, or it did when this server was sent here."""
+        self._arriving[spec.node_uuid] += 1
+        try:
+            with self._calls.begin(spec.uuid, "spawn") as call:
+                found = self._reserver.settled(call, spec.uuid)
+                if found is not None and reservation.read(found) is not None:
+                    self._leave_other_pool(call, found)
+                return self._machines.spawn(spec)
+        finally:
+            self._arriving[spec.node_uuid] -= 1
+            self._arriving += Counter()
+
+    def _leave_machine(self, call: DriverCall, spec: ServerSpec) -> None:
+        """An attempt on a host whose machines the scheduler chooses may have left the server on one: Ironic
+        reserves none for it as long as it is there. If that is not ours, its host was told to remove it."""
+        for _ in range(self._settings.retries + 1):
+            found = self._reserver.node_with(call, spec.uuid)
+            if found is None:
+                return
+            if self._reserver.keeps(call, found):
+                self._machines.destroy(spec.uuid, found)
+            else:
+                call.wait(self._settings.poll_interval)
+        raise DriverError(f"the server does not leave node {found}", retry_elsewhere=True)
 
     def _marks(self, spec: ServerSpec) -> dict[str, Any]:
         shared_in = pool.capacity_uuid(self.partition) if self._settings.shared_capacity else ""
         return reservation.marks(spec.node_uuid, self._homes.get(spec.node_uuid, self._host), shared_in)
 
     def _own_pool(self) -> Node:
-        return pool.own(
-            self._host,
-            self.partition,
-            self._machines.fleet.listed().values(),
-            self._reservations.all(),
-            shared=self._settings.shared_capacity,
+        shared = self._settings.shared_capacity
+        return self._made_of_all(
+            self._pool,
+            lambda records, reservations: pool.own(
+                self._host, self.partition, records, reservations, shared=shared
+            ),
         )
 
     def _capacity(self) -> Node:
-        records = self._machines.fleet.listed().values()
-        return pool.capacity(self.partition, records, self._reservations.all())
+        return self._made_of_all(
+            pool.capacity_uuid(self.partition),
+            lambda records, reservations: pool.capacity(self.partition, records, reservations),
+        )
+
+    def _made_of_all(
+        self, uuid: str, make: Callable[[Collection[NodeRecord], Sequence[Reservation]], Node]
+    ) -> Node:
+        """What follows from all machines and reservations: not made anew until one of them has changed."""
+        records, revision = self._machines.fleet.listed(), self._reservations.revision
+        known = self._made.get(uuid)
+        if known is None or known[0] is not records or known[1:3] != (revision, self.partition):
+            made = make(records.values(), self._reservations.all())
+            known = self._made[uuid] = (records, revision, self.partition, made)
+        return known[3]
