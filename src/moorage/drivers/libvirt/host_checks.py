@@ -126,7 +126,9 @@ def _acceleration(conf: cfg.ConfigOpts) -> Iterator[HostCheck]:
         if objection is None:
             yield _ok(name, "KVM runs guests")
         else:
-            advice = "use emulation, which is slow: `virt_type = qemu` in [libvirt] of a file, `--config FILE`"
+            advice = (
+                "use emulation, which is slow: `virt_type = qemu` in [libvirt] of a file, `--config FILE`"
+            )
             yield _failed(name, objection, advice)
     elif objection is None:
         advice = "`virt_type = kvm` in [libvirt]"
