@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 from prometheus_client import Counter
 
-from moorage.bus.contract import Answer, Question, QuestionKind, Refusal
+from moorage.bus.contract import Answer, HeldMachine, Question, QuestionKind, Refusal
 from moorage.drivers.contract import RUNNING, Driver, DriverClosedError, DriverError, NotOursError
 from moorage.drivers.parts import (
     ConsoleLogging,
@@ -24,6 +24,7 @@ from moorage.drivers.parts import (
     TopologyTelling,
     require,
 )
+from moorage.drivers.shared_nodes import SharedNodes
 
 LOG = logging.getLogger(__name__)
 QUESTIONS = Counter("moorage_agent_questions_total", "Questions, by kind and outcome.", ["kind", "outcome"])
@@ -96,6 +97,14 @@ def _topology(driver: Driver, question: Question) -> Answer:
     return Answer(msgspec.to_builtins(found, str_keys=True))
 
 
+def _holdings(driver: Driver, question: Question) -> Answer:
+    only = set(question.payload.get("only", ()))
+    servers = {uuid: power for uuid, power in driver.servers().items() if not only or uuid in only}
+    held = driver.held() if isinstance(driver, SharedNodes) else set()
+    machines = [HeldMachine(*one) for one in sorted(held) if not only or one.server_uuid in only]
+    return Answer({"servers": servers, "machines": msgspec.to_builtins(machines)})
+
+
 def _change_password(driver: Driver, question: Question) -> Answer:
     changing, password = require(driver, PasswordChanging), str(question.payload["password"])
     power = driver.power(question.server_uuid, question.node_uuid)
@@ -110,5 +119,6 @@ _KINDS: Mapping[str, Callable[[Driver, Question], Answer]] = {
     QuestionKind.DIAGNOSTICS: _diagnostics,
     QuestionKind.CONSOLE: _console,
     QuestionKind.TOPOLOGY: _topology,
+    QuestionKind.HOLDINGS: _holdings,
     QuestionKind.CHANGE_PASSWORD: _change_password,
 }

@@ -245,6 +245,9 @@ class QuestionKind(StrEnum):
     """Payload `type`; the facts are those of a `ConsoleAddress`."""
     TOPOLOGY = "topology"
     """The facts are those of a `ServerTopology`."""
+    HOLDINGS = "holdings"
+    """Of the host, not of one server: payload `only`, servers, or none for all. The facts say `servers`, with
+    their power states, and `machines`, those that are held for servers."""
     CHANGE_PASSWORD = "change_password"
     """Payload `password`. Late, it sets what its user wanted, and was told to be uncertain."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moorage.cli.commands.audit import audit
 from moorage.cli.commands.capacity import capacity
 from moorage.cli.commands.doctor import doctor
 from moorage.cli.commands.explain import explain
@@ -20,6 +21,7 @@ commands.command()(up)
 commands.command()(doctor)
 commands.command()(explain)
 commands.command()(plan)
+commands.command()(audit)
 commands.command()(ring)
 commands.command()(nodes)
 

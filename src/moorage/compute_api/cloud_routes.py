@@ -8,7 +8,16 @@ from moorage.compute_api import absent, extensions, schemas
 from moorage.compute_api.endpoint import ADMIN, ANYBODY, MEMBER, READER, RULE, Own, Owned, R
 from moorage.compute_api.endpoint import AdminEndpoint as E
 from moorage.compute_api.flavors import flavor_access, flavor_specs, flavors
-from moorage.compute_api.hosts import aggregates, audit_log, drains, hosts, hypervisors, services, zones
+from moorage.compute_api.hosts import (
+    aggregates,
+    audit_log,
+    audits,
+    drains,
+    hosts,
+    hypervisors,
+    services,
+    zones,
+)
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.projects import keypairs, limits, quota_sets, server_groups, tenant_usage
 from moorage.http.rules import documented
@@ -318,6 +327,11 @@ EXTENSIONS: tuple[R, ...] = (
     R("/extensions/{alias}", {"GET": E(extensions.show, f"{RULE}extensions", check=ANYBODY)}),
 )
 
+AUDITS: tuple[R, ...] = (
+    R("/moorage-audits", {"POST": E(audits.create, "moorage:audits:create", body=audits.CREATE)}),
+    R("/moorage-audits/{audit_id}", {"GET": E(audits.show, "moorage:audits:show")}),
+)
+
 ABSENT: tuple[R, ...] = (
     *(
         R(
@@ -342,6 +356,7 @@ CLOUD: tuple[R, ...] = (
     *QUOTAS,
     *USAGE,
     *EXTENSIONS,
+    *AUDITS,
     *ABSENT,
 )
 

@@ -48,6 +48,27 @@ OPTIONS: Options = {
             help="Where decisions ask for candidates and make their claims. Where Placement is Moorage's and "
             "shares this database, asking it directly is faster; it takes a Placement worker's memory.",
         ),
+        cfg.IntOpt(
+            "audit_interval",
+            default=3600,
+            min=0,
+            help="Seconds between two audits that one of the conductors makes by itself; 0 for none.",
+        ),
+        cfg.IntOpt(
+            "audit_grace",
+            default=60,
+            min=0,
+            help="Seconds after which an audit looks again at what it found: it may have been under way.",
+        ),
+        cfg.StrOpt(
+            "repair",
+            default="nothing",
+            choices=[
+                ("nothing", "tell, in metrics and to `moorage audit`"),
+                ("safe", "mend what can't be wrong"),
+            ],
+            help="What audits do about what they find that conductors make by themselves.",
+        ),
         cfg.IntOpt("batch", default=64, min=1, help="Operations that are worked on together."),
     ],
     "scheduler": [

@@ -6,14 +6,19 @@ from dataclasses import dataclass, field
 
 from oslo_config import cfg
 
-from moorage.bus.contract import ConductorSide
+from moorage.bus.asking import NobodyToAsk
+from moorage.bus.contract import AskingSide, ConductorSide
 from moorage.bus.notifications import NoNotifications, Notifications
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
+from moorage.compute.audits.audit import Repair
 from moorage.compute.operations.standing import Onlooker
 from moorage.conductor.agents.agents import Agents
 from moorage.conductor.agents.inbox import Inbox
 from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.presence import Presence
+from moorage.conductor.auditing import register
+from moorage.conductor.auditing.contract import AuditTools
+from moorage.conductor.chores.audit_chore import AuditChore
 from moorage.conductor.chores.backlog_worker import BacklogWorker
 from moorage.conductor.chores.draining import Draining
 from moorage.conductor.chores.ledger_watch import LedgerWatch
@@ -60,6 +65,9 @@ class ConductorSettings:
     plugging: PluggingTimeout = field(default_factory=PluggingTimeout)
     refresh_interval: int = 0
     shelved_offload_time: int = 0
+    audit_interval: int = 0
+    audit_grace: int = 60
+    audit_repair: Repair = Repair.NOTHING
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> ConductorSettings:
@@ -80,6 +88,9 @@ class ConductorSettings:
             plugging=PluggingTimeout(conf.network.plug_timeout, conf.network.plug_is_fatal),
             refresh_interval=conf.network.refresh_interval,
             shelved_offload_time=conf.compute.shelved_offload_time,
+            audit_interval=conf.conductor.audit_interval,
+            audit_grace=conf.conductor.audit_grace,
+            audit_repair=Repair(conf.conductor.repair),
         )
 
 
@@ -93,6 +104,7 @@ class ConductorService:
         placement: PlacementClient,
         images: Images,
         notifications: Notifications | None = None,
+        agents: AskingSide | None = None,
     ) -> None:
         self._bus = bus
         self._notifications = notifications or NoNotifications()
@@ -101,6 +113,10 @@ class ConductorService:
         decider = Decider(database, hosts, aggregates, placement, settings.scheduler, default_zone=zone)
         self._duties = PortDuties(database, network, settings.service_down_time)
         fitness = Fitness(hosts, aggregates, placement, settings.scheduler)
+        asking = agents or NobodyToAsk()
+        checks = register.make(
+            AuditTools(database, placement, network, hosts, asking, bus.cast, settings.scheduler)
+        )
         tools = Tools(
             database,
             placement,
@@ -118,6 +134,7 @@ class ConductorService:
             pending_timeout=settings.pending_timeout,
             confirm_window=settings.resize_confirm_window,
             shelved_offload_time=settings.shelved_offload_time,
+            checks=checks,
         )
         self.runner = Runner(
             database,
@@ -143,6 +160,14 @@ class ConductorService:
         self._ledger_watch = LedgerWatch(database, onlooker, settings.service_down_time)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._late_ports = LatePorts(database, network)
+        self._audits = AuditChore(
+            database,
+            checks,
+            self.runner.wake,
+            interval=settings.audit_interval,
+            grace=settings.audit_grace,
+            repair=settings.audit_repair,
+        )
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
 
     def checks(self) -> list[HealthCheck]:
@@ -161,6 +186,7 @@ class ConductorService:
         self._draining.start()
         self._refreshing.start()
         self._late_ports.start()
+        self._audits.start()
 
     def stop(self) -> None:
         self._presence.stop()
@@ -171,6 +197,7 @@ class ConductorService:
         self._draining.stop()
         self._refreshing.stop()
         self._late_ports.stop()
+        self._audits.stop()
         self.runner.stop()
         self._bus.close()
         self._notifications.close()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from moorage.network.contract import (
     AgreedNetworks,
     Binding,
     FloatingChange,
     Interface,
+    MadePort,
     NetworkAccess,
     NetworkError,
     NetworkFault,
@@ -85,6 +86,10 @@ class AbsentNetwork:
     def strays(self, holdings: Sequence[ServerPorts]) -> list[list[str]]:
         """Nobody here could look."""
         return [[] for _ in holdings]
+
+    def made_ports(self) -> Iterator[list[MadePort]]:
+        """Nobody here could look."""
+        return iter(())
 
     def interfaces(self, holding: ServerPorts) -> list[Interface]:
         raise _refusal()

@@ -5,7 +5,7 @@ What a user asks for is agreed to before that, while the user is there to be tol
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -245,6 +245,13 @@ class Interface(msgspec.Struct, frozen=True):
     tag: str | None = None
 
 
+class MadePort(msgspec.Struct, frozen=True):
+    """A port that we made for a server, as its mark says."""
+
+    port_id: str
+    server_uuid: str
+
+
 class SecurityGroupRule(msgspec.Struct, frozen=True):
     """What a group lets in; in Neutron's words."""
 
@@ -352,6 +359,9 @@ class Network(Protocol):
 
     def strays(self, holdings: Sequence[ServerPorts]) -> list[list[str]]:
         """Ports that were made by us for these servers, and that they don't know of; in their order."""
+
+    def made_ports(self) -> Iterator[list[MadePort]]:
+        """All ports that we made, in pages; none where they are written down with the servers."""
 
     def interfaces(self, holding: ServerPorts) -> list[Interface]:
         """The ports of one server."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -22,6 +22,7 @@ from moorage.network.contract import (
     Binding,
     FloatingChange,
     Interface,
+    MadePort,
     NetworkAccess,
     NetworkDeniedError,
     NetworkError,
@@ -233,6 +234,14 @@ class NeutronNetwork:
             if fault.status != 403:
                 raise
             raise NetworkDeniedError("Neutron does not show us all ports: we lack the role for it") from fault
+
+    def made_ports(self) -> Iterator[list[MadePort]]:
+        for page in self._link.find_pages("ports", [("fields", "id"), ("fields", "description")]):
+            yield [
+                MadePort(port["id"], server)
+                for port in page
+                if (server := neutron_ports.made_for(port)) is not None
+            ]
 
     def interfaces(self, holding: ServerPorts) -> list[Interface]:
         tags = {record.id: record.tag for record in holding.ports}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -56,6 +56,10 @@ class NeutronLink:
 
     def find(self, resource: str, query: Query = ()) -> list[Json]:
         """All of them, on however many pages they come."""
+        return [entry for page in self.find_pages(resource, query) for entry in page]
+
+    def find_pages(self, resource: str, query: Query = ()) -> Iterator[list[Json]]:
+        """Likewise, page by page."""
 
         def read(marker: str | None) -> Page[Json]:
             try:
@@ -66,7 +70,8 @@ class NeutronLink:
                 raise MarkerGoneError(marker) from fault
 
         try:
-            return [entry for page in paging.pages(read, lambda entry: str(entry["id"])) for entry in page]
+            for page in paging.pages(read, lambda entry: str(entry["id"])):
+                yield list(page)
         except EndlessListError as error:
             raise NetworkUnavailableError(f"Neutron's list of {resource} has no end: {error}") from error
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -57,6 +58,15 @@ def new(order: PortRequest, wish: Mapping[str, Any], position: int, network: Net
 def _mark(server_uuid: str) -> str:
     """How the description of a port ends that we made for a server: tags can't be had everywhere."""
     return f" of server {server_uuid}, made by Moorage"
+
+
+_MARK = re.compile(f"{re.escape(_mark('@')).replace('@', '([0-9a-f-]{36})')}$")
+
+
+def made_for(port: Mapping[str, Any]) -> str | None:
+    """The server that we made it for, as its description says; None if somebody else made it."""
+    found = _MARK.search(port.get("description") or "")
+    return None if found is None else found[1]
 
 
 def is_stray(port: Mapping[str, Any], holding: ServerPorts) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +28,7 @@ from moorage.network.contract import (
     Binding,
     FloatingChange,
     Interface,
+    MadePort,
     NetworkAccess,
     NetworkError,
     NetworkFault,
@@ -244,6 +245,10 @@ class PoolNetwork:
     def strays(self, holdings: Sequence[ServerPorts]) -> list[list[str]]:
         """What is given out is written down with the server."""
         return [[] for _ in holdings]
+
+    def made_ports(self) -> Iterator[list[MadePort]]:
+        """What is given out is in the database: whoever has that can look."""
+        return iter(())
 
     def interfaces(self, holding: ServerPorts) -> list[Interface]:
         """A pool is its own subnet; a port is up once it has an address."""

@@ -76,6 +76,7 @@ class Cloud:
             placement,
             images,
             telling,
+            bus.asking_side(),
         )
         self._compute = ComputeService(
             database=self._database,

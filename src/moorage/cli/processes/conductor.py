@@ -7,6 +7,7 @@ import logging
 from oslo_config import cfg
 
 from moorage.bus import notifications
+from moorage.bus.asking import AskingWhenNeeded
 from moorage.bus.messaging import MessagingConductorSide
 from moorage.cli import metrics, settings
 from moorage.cli.errors import Commands
@@ -58,6 +59,7 @@ def run(config_file: ConfigFiles = None) -> None:
         placement,
         connect_images(conf, Catalogue(database)),
         notifications.from_conf(conf),
+        AskingWhenNeeded(conf),
     )
     metrics.serve(conf.conductor, [*health.checks(database), *_neighbours(conf), *service.checks()])
     service.start()

@@ -19,9 +19,12 @@ from moorage.compute.quotas.overruns import Overrun, UnifiedBounds
 from moorage.compute.quotas.quotas import UNLIMITED, Limits
 from moorage.compute.servers.states import VmState
 from moorage.db.tables.compute import quota_usage, servers
+from moorage.db.tables.moves import migrations
 from moorage.db.upsert import insert_if_absent
 
 COUNTED = ("instances", "cores", "ram")
+UNCOUNTED = "uncounted"
+"""In the request of a server: it has given its part of the quota back already, since it is deleted softly."""
 
 
 @dataclass(frozen=True)
@@ -127,6 +130,24 @@ def used_by(connection: Connection, project_id: str, user_id: str) -> dict[str, 
         servers.c.vm_state != VmState.SOFT_DELETED.value,
     )
     return dict(zip(COUNTED, connection.execute(query).one(), strict=True))
+
+
+def recounted(connection: Connection, project_id: str) -> dict[str, int]:
+    """What the counters should say: its servers, and what moves have reserved for larger ones."""
+    taken = sa.select(
+        sa.func.count(),
+        sa.func.coalesce(sa.func.sum(servers.c.flavor["vcpus"].as_integer()), 0),
+        sa.func.coalesce(sa.func.sum(servers.c.flavor["ram"].as_integer()), 0),
+    ).where(
+        servers.c.project_id == project_id,
+        servers.c.deleted_at.is_(None),
+        ~sa.func.coalesce(servers.c.request[UNCOUNTED].as_boolean(), sa.false()),
+    )
+    reserved = sa.select(
+        *(sa.func.coalesce(sa.func.sum(migrations.c.reserved[name].as_integer()), 0) for name in COUNTED)
+    ).where(migrations.c.project_id == project_id, migrations.c.active)
+    both = zip(connection.execute(taken).one(), connection.execute(reserved).one(), strict=True)
+    return dict(zip(COUNTED, (int(one) + int(other) for one, other in both), strict=True))
 
 
 def growth(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, int]:

@@ -19,9 +19,6 @@ from moorage.core.clock import utcnow
 from moorage.db.among import one_of
 from moorage.db.tables.compute import server_group_members, server_groups, servers
 
-UNCOUNTED = "uncounted"
-"""In the request of a server: it has given its part of the quota back already, since it is deleted softly."""
-
 
 def find(
     connection: Connection, uuid: str, *, project_id: str | None = None, deleted: bool = False
@@ -106,7 +103,7 @@ def mark_deleted(connection: Connection, server_id: int) -> None:
     if row is None:
         return
     connection.execute(sa.delete(server_group_members).where(server_group_members.c.server_id == server_id))
-    if not row.request.get(UNCOUNTED):
+    if not row.request.get(usage.UNCOUNTED):
         usage.give_back(connection, row.project_id, row.flavor)
     move = migrations.active(connection, server_id)
     if move is not None:
@@ -116,9 +113,9 @@ def mark_deleted(connection: Connection, server_id: int) -> None:
 
 def count_again(connection: Connection, server: Server) -> None:
     """A server that was deleted softly is back: it uses its part of the quota, if it did not before."""
-    if server.request.get(UNCOUNTED):
+    if server.request.get(usage.UNCOUNTED):
         usage.add(connection, server.project_id, usage.of_one(server.flavor))
-        request = {name: value for name, value in server.request.items() if name != UNCOUNTED}
+        request = {name: value for name, value in server.request.items() if name != usage.UNCOUNTED}
         update(connection, server.id, request=request)
 
 

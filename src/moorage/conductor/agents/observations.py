@@ -171,7 +171,7 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, ObservedServ
         .where(
             among(connection, servers.c.uuid, present),
             sa.or_(servers.c.deleted_at.is_not(None), servers.c.host.is_(None), servers.c.host != host),
-            ~_moving_through(host),
+            ~moving_through(host),
         )
     )
     found = [_discard(_Stray(*row)) for row in connection.execute(query)]
@@ -181,7 +181,7 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, ObservedServ
     return found
 
 
-def _moving_through(host: str) -> sa.ColumnElement[bool]:
+def moving_through(host: str) -> sa.ColumnElement[bool]:
     """In mid-move both ends have the server, and rightly so."""
     return sa.exists().where(
         migrations.c.server_id == servers.c.id,

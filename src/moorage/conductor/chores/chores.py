@@ -25,6 +25,11 @@ def claim(connection: Connection, name: str, *, every: timedelta, lease: timedel
     return connection.execute(mine).first() is not None
 
 
+def renew(connection: Connection, name: str, lease: timedelta) -> None:
+    """We are still at it."""
+    connection.execute(sa.update(chores).where(chores.c.name == name).values(leased_until=utcnow() + lease))
+
+
 def finish(connection: Connection, name: str) -> None:
     now = utcnow()
     connection.execute(

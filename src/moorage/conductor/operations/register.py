@@ -18,6 +18,7 @@ from moorage.conductor.operations.interfaces.attach_interface import AttachInter
 from moorage.conductor.operations.interfaces.detach_interface import DetachInterface
 from moorage.conductor.operations.interfaces.readdress import AddAddress, RemoveAddress
 from moorage.conductor.operations.kind import OperationKind
+from moorage.conductor.operations.mend import Mend
 from moorage.conductor.operations.moves.cold_move import ColdMove
 from moorage.conductor.operations.moves.confirm_resize import ConfirmResize
 from moorage.conductor.operations.moves.evacuate import Evacuate
@@ -34,6 +35,7 @@ KINDS: tuple[type[OperationKind], ...] = (
     SoftDelete,
     Restore,
     GiveBack,
+    Mend,
     Start,
     Stop,
     Reboot,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from moorage.conductor.agents.agents import Agents
+from moorage.conductor.auditing.contract import AuditCheck
 from moorage.conductor.placing.both_ends import BothEnds
 from moorage.conductor.placing.fitness import Fitness
 from moorage.conductor.placing.placing import Placer
@@ -40,3 +42,5 @@ class Tools:
     """Seconds after which a resize is confirmed by itself; 0 for never."""
     shelved_offload_time: int = 0
     """Seconds after which a shelved server leaves its host; less than 0 for never."""
+    checks: Mapping[str, AuditCheck] = field(default_factory=dict)
+    """Those of audits, by name."""

@@ -22,6 +22,7 @@ _DOCUMENT = {
                 {"name": "moorage-aggregates", "href": "/moorage/v1/aggregates"},
                 {"name": "moorage-why", "href": "/moorage/v1/why"},
                 {"name": "moorage-capacity", "href": "/moorage/v1/capacity"},
+                {"name": "moorage-counters", "href": "/moorage/v1/counters"},
                 {"name": "openapi", "href": "/openapi.json"},
             ],
         }

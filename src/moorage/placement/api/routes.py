@@ -10,6 +10,7 @@ from moorage.placement.api import (
     allocations,
     candidates,
     classes,
+    counters,
     insight,
     inventories,
     memberships,
@@ -260,6 +261,13 @@ API: tuple[R, ...] = (
         },
     ),
     R("/moorage/v1/why", {"GET": E(insight.why, f"{RULE}moorage:why", gives_json=True)}),
+    R(
+        "/moorage/v1/counters",
+        {
+            "GET": E(counters.index, f"{RULE}moorage:counters:list", gives_json=True),
+            "POST": E(counters.recount, f"{RULE}moorage:counters:update", takes_json=True),
+        },
+    ),
     R("/moorage/v1/capacity", {"GET": E(insight.capacity, f"{RULE}moorage:capacity", gives_json=True)}),
 )
 

@@ -11,6 +11,8 @@ from moorage.placement.microversions import Microversion
 
 MICROVERSION = Microversion.ANY_OF_TRAITS
 """What queries are written for."""
+NODE_TRAIT = "COMPUTE_NODE"
+"""What drivers say of every node."""
 
 
 class PlacementUnavailableError(Exception):
@@ -111,6 +113,15 @@ class ProviderAggregates(msgspec.Struct, frozen=True):
     aggregates: frozenset[str]
 
 
+class Miscount(msgspec.Struct, frozen=True):
+    """A counter of a provider that is not the sum of the allocations that it stands for."""
+
+    provider_uuid: str
+    resource_class: str
+    counted: int
+    allocated: int
+
+
 Written = Callable[[str], None]
 """Gets the UUID of a provider that was changed; several threads may call it."""
 
@@ -158,6 +169,15 @@ class PlacementClient(Protocol):
 
         Refused with 409 if a provider or a consumer is not any more at the generation that is named.
         """
+
+    def nodes(self) -> set[str]:
+        """The UUIDs of all providers that say that servers can be on them."""
+
+    def miscounts(self, provider_uuid: str | None = None) -> list[Miscount]:
+        """Counters that are wrong, of one provider or of all; none if the service is not ours."""
+
+    def recount(self, provider_uuid: str) -> None:
+        """Make the counters of a provider what they stand for."""
 
     def set_trait(self, provider_uuids: Collection[str], trait: str, *, present: bool) -> None:
         """Give these providers a trait, or take it away; those that don't exist stay so."""

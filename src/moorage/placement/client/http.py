@@ -9,9 +9,11 @@ import msgspec
 
 from moorage.placement.client.chunks import in_chunks
 from moorage.placement.client.contract import (
+    NODE_TRAIT,
     Candidates,
     ConsumerChangedError,
     ConsumerClaim,
+    Miscount,
     PlacementRefusedError,
     ProviderAggregates,
     ReportedProvider,
@@ -20,7 +22,16 @@ from moorage.placement.client.contract import (
     ignore,
 )
 from moorage.placement.client.dialect import CandidatesQuery
-from moorage.placement.client.link import REPORT, WHY, Link, decoded, expect, is_concurrent_update, refusal
+from moorage.placement.client.link import (
+    COUNTERS,
+    REPORT,
+    WHY,
+    Link,
+    decoded,
+    expect,
+    is_concurrent_update,
+    refusal,
+)
 from moorage.placement.client.membership_calls import MembershipCalls, together
 from moorage.placement.client.provider_calls import ProviderCalls
 from moorage.placement.client.telling import told
@@ -180,6 +191,21 @@ class HttpPlacement:
             self._providers.make_classes(provider.inventories)
         self._trees.reshape(providers, claims)
 
+    def nodes(self) -> set[str]:
+        return set(self._providers_of([("required", NODE_TRAIT)]))
+
+    def miscounts(self, provider_uuid: str | None = None) -> list[Miscount]:
+        path = self._link.extension(COUNTERS)
+        if path is None:
+            return []
+        query = [] if provider_uuid is None else [("provider", provider_uuid)]
+        return decoded(expect(self._link.get(path, query), 200), _Miscounts).miscounts
+
+    def recount(self, provider_uuid: str) -> None:
+        path = self._link.extension(COUNTERS)
+        if path is not None:
+            expect(self._link.send("POST", path, {"provider": provider_uuid}), 204)
+
     def set_trait(self, provider_uuids: Collection[str], trait: str, *, present: bool) -> None:
         together(lambda uuid: self._providers.set_trait(uuid, trait, present=present), list(provider_uuids))
 
@@ -196,6 +222,10 @@ class HttpPlacement:
         self, wanted: Sequence[ProviderAggregates], written: Written = ignore
     ) -> dict[str, PlacementRefusedError]:
         return self._memberships.replace(wanted, written)
+
+
+class _Miscounts(msgspec.Struct):
+    miscounts: list[Miscount]
 
 
 class _Listed(msgspec.Struct):

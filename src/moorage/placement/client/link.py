@@ -24,6 +24,7 @@ T = TypeVar("T")
 AGGREGATES = "moorage-aggregates"
 REPORT = "moorage-report"
 WHY = "moorage-why"
+COUNTERS = "moorage-counters"
 """The names of our own extensions."""
 NOT_ACCEPTABLE = 406
 DENIALS = (401, 403)

@@ -15,10 +15,12 @@ from moorage.placement.claims import ANY, Claim
 from moorage.placement.client.chunks import in_chunks
 from moorage.placement.client.contract import (
     MICROVERSION,
+    NODE_TRAIT,
     AllocationRequest,
     Candidates,
     ConsumerChangedError,
     ConsumerClaim,
+    Miscount,
     PlacementRefusedError,
     PlacementUnavailableError,
     ProviderAggregates,
@@ -49,7 +51,16 @@ from moorage.placement.search.request import SearchRequest
 from moorage.placement.search.result import SearchResult
 from moorage.placement.search.why import explain
 from moorage.placement.service import PlacementService
-from moorage.placement.store import allocations, inventories, memberships, names, providers, reports, traits
+from moorage.placement.store import (
+    allocations,
+    counters,
+    inventories,
+    memberships,
+    names,
+    providers,
+    reports,
+    traits,
+)
 from moorage.placement.store.allocations import UNKNOWN_TYPE, Allocation, Consumer
 from moorage.placement.store.inventories import Inventory
 from moorage.placement.store.memberships import Membership
@@ -158,6 +169,20 @@ class LocalPlacement:
         request = [_claim(claim) for claim in claims]
         with _answering():
             self._service.database.transact(lambda connection: _reshape(connection, wanted, request))
+
+    def nodes(self) -> set[str]:
+        query = [("required", NODE_TRAIT)]
+        with _answering(), self._service.picture() as (fleet, _):
+            found = find_providers(fleet, parse.provider_filters(query, MICROVERSION))
+            return {fleet.uuids[slot] for slot in found}
+
+    def miscounts(self, provider_uuid: str | None = None) -> list[Miscount]:
+        with _answering(), self._service.database.read() as connection:
+            return [Miscount(*row) for row in counters.wrong(connection, provider_uuid)]
+
+    def recount(self, provider_uuid: str) -> None:
+        with _answering():
+            self._service.database.transact(lambda connection: counters.recount(connection, provider_uuid))
 
     def set_trait(self, provider_uuids: Collection[str], trait: str, *, present: bool) -> None:
         with _answering():

@@ -1,0 +1,1 @@
+"""Audits: all that exists twice, held against each other, and mended if it is asked for."""
