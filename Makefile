@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: clients guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note tempest clean
+.PHONY: audits clients guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note soak tempest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -63,6 +63,14 @@ integration: $(VENV)/.test lab  ## with real neighbours: Keystone, the official 
 chaos: $(VENV)/.test lab  ## kill and race the services for half an hour, then check their books
 	CHAOS_SCHEDULES=$${CHAOS_SCHEDULES:-16} CHAOS_KILLS=$${CHAOS_KILLS:-24} CHAOS_SERVERS=$${CHAOS_SERVERS:-240} CHAOS_DRAINED=$${CHAOS_DRAINED:-200} \
 	    $(BIN)/pytest -s tests/chaos $(ARGS)
+
+# `SOAK_SERVERS=N` for fewer. What the database, the journals and the memory have come to is printed.
+soak: $(VENV)/.test  ## boot and delete a million servers, and see that nothing grows (long)
+	SOAK_SERVERS=$${SOAK_SERVERS:-1000000} $(BIN)/pytest -s tests/functional/conductor/test_growth.py -k many_boots $(ARGS)
+
+# Ten minutes; `AUDIT_KILLS=N` for more or fewer. None may find what is merely under way.
+audits: $(VENV)/.test  ## audit a cloud every second beside a load of boots, deletes and kills (long)
+	AUDIT_KILLS=$${AUDIT_KILLS:-120} $(BIN)/pytest -s tests/chaos/test_boot_kills.py --timeout 1800 $(ARGS)
 
 # The long form of what CI has of it: all moves and more kills.
 machines: $(VENV)/.test lab guest-image  ## with real virtual machines on hosts in namespaces (as root, long)
@@ -120,7 +128,7 @@ novnc:  ## take noVNC (NOVNC=version) from npm's registry into src/moorage/conso
 	cp .cache/novnc/package/docs/LICENSE.MPL-2.0 src/moorage/consoles/novnc/docs
 	echo $(NOVNC) > src/moorage/consoles/novnc/VERSION
 
-release-note: $(VENV)/.test  ## start a release note: make release-note ARGS=short-name
+release-note: $(VENV)/.test  ## start a release note: make release-note soak ARGS=short-name
 	$(BIN)/reno new $(ARGS)
 
 lock: $(VENV)/.test  ## write down what is installed now as what CI uses

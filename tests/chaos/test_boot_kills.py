@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import sys
@@ -24,10 +25,13 @@ ram = -1
 [agent]
 heartbeat_interval = 0.5
 inventory_interval = 0.5
+[conductor]
+audit_interval = 1
+audit_grace = 1
 [fake]
 faults = spawn:delay=0.05+fail_here@0.1
 """
-KILLS = 4
+KILLS = int(os.environ.get("AUDIT_KILLS", "4"))
 SETTLED = {"ACTIVE", "ERROR", "SHUTOFF"}
 
 
@@ -107,6 +111,18 @@ def rows(path: Path, query: str) -> set[str]:
         return {row[0] for row in file.execute(query)}
 
 
+def audit(url: str) -> None:
+    """All the while one was made every second; this one has all that is left to itself."""
+    begun = requests.post(f"{url}/v2.1/moorage-audits", json={"audit": {}}, headers=HEADERS, timeout=10)
+    path = f"{url}/v2.1/moorage-audits/{begun.json()['audit']['id']}"
+
+    def done() -> bool:
+        shown: str = requests.get(path, headers=HEADERS, timeout=10).json()["audit"]["stage"]
+        return shown == "done"
+
+    wait_until(done, "the audit", 60)
+
+
 def test_a_cloud_that_is_killed_again_and_again(tmp_path: Path) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
@@ -123,7 +139,12 @@ def test_a_cloud_that_is_killed_again_and_again(tmp_path: Path) -> None:
         wait_until(lambda: not unsettled(url), "every server to settle", 90)
         living = {server["id"] for server in servers(url) if server["status"] != "ERROR"}
         assert living, service.log_tail()
+        audit(url)
     database = tmp_path / "data" / "moorage.sqlite"
+    made = rows(database, "SELECT uuid FROM audits WHERE finished_at IS NOT NULL")
+    told = rows(database, "SELECT sentence FROM audit_findings WHERE confirmed_at IS NOT NULL")
+    print(f"{KILLS} kills, {len(made)} audits, {len(told)} false findings")
+    assert told == set()
     held = "SELECT DISTINCT c.uuid FROM consumers c JOIN allocations a ON a.consumer_id = c.id"
     assert rows(database, held) == living
     assert rows(database, "SELECT server_uuid FROM addresses") == living

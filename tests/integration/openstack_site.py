@@ -203,7 +203,8 @@ def _settings(lab: OpenStack) -> Settings:
     return {
         **sections(lab),
         "agent": {"heartbeat_interval": "0.5", "inventory_interval": "0.5"},
-        "conductor": {"lease_seconds": "5"},
+        "conductor": {"lease_seconds": "5", "audit_grace": "1"},
+        "network": {**sections(lab)["network"], "refresh_interval": "0"},
         "fake": {"vcpus": "8"},
         "quota": {"instances": "-1", "cores": "-1", "ram": "-1"},
     }

@@ -948,6 +948,42 @@ def test_a_port_that_was_on_its_way_at_a_kill_arrives(site: Site, plain: Any) ->
     assert len(site.addresses(site.settled(server))) == 2
 
 
+def test_an_audit_mends_ports_of_no_server_and_servers_of_no_port(site: Site, plain: Any) -> None:
+    """Nobody is there to hear Neutron's event when a port goes, nor to see that one was made too late."""
+    server, gone = site.booted([{"uuid": plain.id}]), site.booted("none")
+    site.delete(gone)
+    site.kill()
+    (lost,) = site.ports_of(server)
+    site.admin.network.delete_port(lost)
+    description = f"Interface 1 of server {gone.id}, made by Moorage"
+    late = site.admin.network.create_port(
+        network_id=plain.id, description=description, device_id=gone.id, device_owner="compute:nova"
+    )
+    site.start()
+    found = audited(site, "nothing")
+    assert sorted(one["check"] for one in found) == ["lost-ports", "ports"]
+    assert {one["server_id"] for one in found} == {server.id, gone.id}
+    assert all(one["repaired"] for one in audited(site, "safe"))
+    assert site.admin.network.find_port(late.id) is None
+    assert list(site.demo.compute.server_interfaces(server)) == []
+    assert [one for one in audited(site, "nothing") if not one["repaired"]] == []
+
+
+def audited(site: Site, repair: str) -> list[dict[str, Any]]:
+    asked = {"audit": {"only": ["ports", "lost-ports"], "repair": repair}}
+    begun = site.admin.compute.post("/moorage-audits", json=asked).json()["audit"]["id"]
+    shown: dict[str, Any] = {}
+
+    def is_done() -> bool:
+        shown.update(site.admin.compute.get(f"/moorage-audits/{begun}").json())
+        return bool(shown["audit"]["stage"] == "done")
+
+    wait_until(is_done, "the audit", openstack_site.PATIENCE)
+    assert shown["audit"]["failures"] == {}
+    found: list[dict[str, Any]] = shown["findings"]
+    return found
+
+
 def test_kills_at_random_leave_neutron_with_the_ports_of_the_living(site: Site, plain: Any) -> None:
     """A little of what `make chaos` does for longer."""
     seed = random.randrange(10**6)

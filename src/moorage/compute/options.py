@@ -77,6 +77,13 @@ OPTIONS: Options = {
             "restored; 0 for none.",
         ),
         cfg.IntOpt(
+            "keep_deleted",
+            default=90 * 86_400,
+            min=0,
+            help="Seconds for which deleted servers are kept in the database, and finished operations, "
+            "traces, actions and audits; 0 for ever. Reports of usage go back so far.",
+        ),
+        cfg.IntOpt(
             "shelved_offload_time",
             default=0,
             min=-1,

@@ -24,6 +24,7 @@ from moorage.conductor.chores.draining import Draining
 from moorage.conductor.chores.ledger_watch import LedgerWatch
 from moorage.conductor.chores.mirroring import Mirroring
 from moorage.conductor.chores.overlap_watch import OverlapWatch
+from moorage.conductor.chores.purging import Purging
 from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.runner import Runner
 from moorage.conductor.operations.register import DECLARED, KINDS
@@ -65,6 +66,7 @@ class ConductorSettings:
     plugging: PluggingTimeout = field(default_factory=PluggingTimeout)
     refresh_interval: int = 0
     shelved_offload_time: int = 0
+    keep_deleted: int = 0
     audit_interval: int = 0
     audit_grace: int = 60
     audit_repair: Repair = Repair.NOTHING
@@ -88,6 +90,7 @@ class ConductorSettings:
             plugging=PluggingTimeout(conf.network.plug_timeout, conf.network.plug_is_fatal),
             refresh_interval=conf.network.refresh_interval,
             shelved_offload_time=conf.compute.shelved_offload_time,
+            keep_deleted=conf.compute.keep_deleted,
             audit_interval=conf.conductor.audit_interval,
             audit_grace=conf.conductor.audit_grace,
             audit_repair=Repair(conf.conductor.repair),
@@ -160,6 +163,7 @@ class ConductorService:
         self._ledger_watch = LedgerWatch(database, onlooker, settings.service_down_time)
         self._refreshing = Refreshing(database, network, settings.refresh_interval)
         self._late_ports = LatePorts(database, network)
+        self._purging = Purging(database, settings.keep_deleted)
         self._audits = AuditChore(
             database,
             checks,
@@ -187,6 +191,7 @@ class ConductorService:
         self._refreshing.start()
         self._late_ports.start()
         self._audits.start()
+        self._purging.start()
 
     def stop(self) -> None:
         self._presence.stop()
@@ -198,6 +203,7 @@ class ConductorService:
         self._refreshing.stop()
         self._late_ports.stop()
         self._audits.stop()
+        self._purging.stop()
         self.runner.stop()
         self._bus.close()
         self._notifications.close()

@@ -70,3 +70,15 @@ def test_a_missing_configuration_file_is_told_in_a_sentence(program: str, argume
     assert ran.returncode not in (0, 2)
     assert "nonexistent.conf" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_purge_counts_first_and_wants_a_time_that_makes_sense(config_file: str) -> None:
+    manage = ("moorage-manage", "--config-file", config_file, "db")
+    run(*manage, "sync")
+    counted = json.loads(run(*manage, "purge", "--before", "90d", "--dry-run", "--json").stdout)
+    assert counted["dry_run"] is True
+    assert set(counted["rows"].values()) == {0}
+    assert run(*manage, "purge", "--before", "2026-08-01").stdout.startswith("servers: 0\n")
+    refused = run(*manage, "purge", "--before", "long ago")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("error: --before is an age")

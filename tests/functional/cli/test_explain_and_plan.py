@@ -255,3 +255,14 @@ def test_what_is_to_be_cancelled_has_to_be_chosen(cloud: Cloud, arguments: tuple
     said = ops(cloud, *arguments)
     assert str(said.exception).startswith("name operations by their ids")
     assert ops(cloud, "retry", "--kind", "nothing").output == "no operations are chosen\n"
+
+
+# ---------------------------------------------------------------- audit
+
+
+def test_an_audit_of_a_cloud_that_agrees(cloud: Cloud) -> None:
+    told = cloud.run("audit")
+    assert (told.returncode, told.stdout, told.stderr) == (0, "0 differences.\n", "")
+    some = cloud.run("audit", "--only", "quotas", "--only", "counters", "--json")
+    assert json.loads(some.stdout)["audit"]["checks"] == ["quotas", "counters"]
+    assert cloud.run("audit", "--only", "everything").returncode == 2

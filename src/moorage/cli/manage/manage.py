@@ -14,6 +14,7 @@ from moorage.cli.manage import sync_aggregates
 from moorage.cli.manage.consoles import consoles
 from moorage.cli.manage.ironic import ironic
 from moorage.cli.manage.passwords import auth
+from moorage.cli.manage.purge import purge
 from moorage.cli.options import ConfigFiles, Json
 from moorage.cli.processes.workers import require_current_schema
 from moorage.db import engine, migrate
@@ -68,6 +69,9 @@ def version(
             "up to date" if found == needed else f"this release needs {needed}: run `moorage-manage db sync`"
         )
         typer.echo(f"{found or 'empty'} ({state})")
+
+
+database.command()(purge)
 
 
 @commands.command()

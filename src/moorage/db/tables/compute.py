@@ -153,6 +153,8 @@ servers = sa.Table(
 
 _LIVES = servers.c.deleted_at.is_(None)
 sa.Index("ix_servers_node", servers.c.node_uuid, postgresql_where=_LIVES, sqlite_where=_LIVES)
+_DELETED = servers.c.deleted_at.is_not(None)
+sa.Index("ix_servers_deleted", servers.c.deleted_at, postgresql_where=_DELETED, sqlite_where=_DELETED)
 
 server_groups = sa.Table(
     "server_groups",

@@ -1,0 +1,1 @@
+"""What is kept of what is over, and for how long."""
