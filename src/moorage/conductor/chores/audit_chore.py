@@ -22,6 +22,8 @@ LOG = logging.getLogger(__name__)
 CHORE = "audit"
 BY_ITSELF = "audit by itself"
 _TICK = 1.0
+_THOUGHT = 30.0
+"""Seconds between two thoughts of whether it is time for one that nobody asks for."""
 _LEASE = timedelta(minutes=2)
 _RENEWAL = 20.0
 """Seconds between two renewals of the lease."""
@@ -43,6 +45,7 @@ class AuditChore:
         self._interval = timedelta(seconds=interval)
         self._repair = repair
         self._renewed = 0.0
+        self._next_thought = 0.0
         self._auditor = Auditor(database, checks, timedelta(seconds=grace), wake, self._renew)
         self._ticks = Periodic("audits", _TICK, self.tick)
 
@@ -54,7 +57,8 @@ class AuditChore:
         self._ticks.stop()
 
     def tick(self) -> None:
-        if self._interval:
+        if self._interval and time.monotonic() >= self._next_thought:
+            self._next_thought = time.monotonic() + min(_THOUGHT, self._interval.total_seconds())
             self._database.transact(self._ask_by_itself)
         audit = self._next()
         if audit is None or not self._database.transact(
@@ -77,6 +81,8 @@ class AuditChore:
             return audits.next_one(connection)
 
     def _ask_by_itself(self, connection: Connection) -> None:
+        """For the first time after an interval: a new cloud has nothing to compare."""
+        chores.count_from_now(connection, BY_ITSELF)
         if chores.claim(connection, BY_ITSELF, every=self._interval, lease=timedelta(0)):
             audits.ask(connection, [], self._repair)
             chores.finish(connection, BY_ITSELF)

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.core.clock import utcnow
 from moorage.db.tables.aggregates import chores
-from moorage.db.upsert import upsert
+from moorage.db.upsert import insert_if_absent, upsert
 
 
 def claim(connection: Connection, name: str, *, every: timedelta, lease: timedelta) -> bool:
@@ -23,6 +23,14 @@ def claim(connection: Connection, name: str, *, every: timedelta, lease: timedel
     claimed = upsert(connection, chores, ["name"], renewed=["leased_until"], only_if=is_free & is_time)
     mine = claimed.values(name=name, leased_until=now + lease).returning(chores.c.name)
     return connection.execute(mine).first() is not None
+
+
+def count_from_now(connection: Connection, name: str) -> None:
+    """One that nobody has done yet counts as just done."""
+    now = utcnow()
+    connection.execute(
+        insert_if_absent(connection, chores, ["name"]).values(name=name, leased_until=now, finished_at=now)
+    )
 
 
 def renew(connection: Connection, name: str, lease: timedelta) -> None:
