@@ -22,6 +22,7 @@ _WELL = {
     "build": Ending("done", "ACTIVE", elsewhere=None),
     "delete": Ending("done"),
     "give_back": Ending("done"),
+    "mend": Ending("done", "ACTIVE"),
     "start": Ending("done", "ACTIVE"),
     "stop": Ending("done", "SHUTOFF"),
     "reboot": Ending("done", "ACTIVE"),

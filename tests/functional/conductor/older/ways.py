@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from moorage.compute.audits.findings import MEND
 from moorage.compute.servers import servers, soft_deletes
 from moorage.compute.servers.actions import Origin
 from moorage.ledger import leasing, queue
@@ -245,10 +246,18 @@ def _give_back(site: Site, _sample: Sample, uuid: str) -> None:
     site.database.transact(lambda connection: queue.enqueue(connection, server_id, leasing.GIVE_BACK, {}))
 
 
+def _mend(site: Site, _sample: Sample, uuid: str) -> None:
+    """An audit has found something about it, which is gone by now."""
+    server_id = site.row(uuid).id
+    data = {"check": "allocations", "suspect": {"subject": uuid, "facts": {}}}
+    site.database.transact(lambda connection: queue.enqueue(connection, server_id, MEND, data))
+
+
 _WAYS: dict[str, tuple[Ready, Ask]] = {
     "build": (_nothing, _build),
     "delete": (_deletable, _delete),
     "give_back": (_gone, _give_back),
+    "mend": (_running, _mend),
     "start": (_after({"os-stop": None}), _act({"os-start": None})),
     "stop": (_running, _act({"os-stop": None})),
     "reboot": (_running, _act({"reboot": {"type": "HARD"}})),
