@@ -83,9 +83,17 @@ def find(connection: Connection, uuid: str) -> Audit | None:
     return None if row is None else _of(row)
 
 
+def is_one_due(connection: Connection) -> bool:
+    """Whether one is to be made, or is being made, that nobody asked for."""
+    query = sa.select(audits.c.id).where(audits.c.finished_at.is_(None), audits.c.asked_by == "")
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def next_one(connection: Connection) -> Audit | None:
-    """The one that was asked for first of those that are not made yet."""
-    query = sa.select(*_COLUMNS).where(audits.c.finished_at.is_(None)).order_by(audits.c.id).limit(1)
+    """Of those that are not made yet, the one that somebody has waited for longest."""
+    asked_first = sa.case((audits.c.asked_by == "", 1), else_=0)
+    unfinished = sa.select(*_COLUMNS).where(audits.c.finished_at.is_(None))
+    query = unfinished.order_by(asked_first, audits.c.id).limit(1)
     row = connection.execute(query).one_or_none()
     return None if row is None else _of(row)
 

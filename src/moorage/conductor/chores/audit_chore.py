@@ -83,6 +83,8 @@ class AuditChore:
     def _ask_by_itself(self, connection: Connection) -> None:
         """For the first time after an interval: a new cloud has nothing to compare."""
         chores.count_from_now(connection, BY_ITSELF)
+        if audits.is_one_due(connection):
+            return
         if chores.claim(connection, BY_ITSELF, every=self._interval, lease=timedelta(0)):
             audits.ask(connection, [], self._repair)
             chores.finish(connection, BY_ITSELF)
