@@ -16,10 +16,13 @@ from alembic.script import ScriptDirectory
 from moorage.db import engine, migrate
 from moorage.db.tables import (
     aggregates,
+    audits,
     backlog,
     compute,
     consoles,
+    drains,
     images,
+    machines,
     moves,
     network,
     placement,
@@ -27,7 +30,10 @@ from moorage.db.tables import (
 )
 from moorage.db.tables.metadata import METADATA
 
-AREAS = (aggregates, backlog, compute, consoles, images, moves, network, placement, revisions)
+AREAS = (
+    *(aggregates, audits, backlog, compute, consoles, drains, images, machines, moves, network),
+    *(placement, revisions),
+)
 NUMBERED = [table for table in METADATA.tables.values() if [*table.primary_key.columns.keys()] == ["id"]]
 
 
