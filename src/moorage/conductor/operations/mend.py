@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import msgspec
 
 from moorage.compute.audits.findings import MEND, Suspect
-from moorage.conductor.engine.kind import Step
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.kind import OperationKind
+from moorage.ledger.declared import Step, refused
 from moorage.network.contract import NetworkError
 from moorage.placement.client.contract import PlacementRefusedError
 
@@ -22,7 +22,7 @@ class MendState(msgspec.Struct):
 class Mend(OperationKind):
     name = MEND
     state = MendState
-    steps = (Step("begin"),)
+    steps = (Step("begin", cancel=refused("it puts right what an audit has found")),)
 
     def begin(self, batch: Sequence[Work[MendState]]) -> None:
         """Judged once more; each check makes harmless what is done after our lease has ended."""
