@@ -22,6 +22,7 @@ from moorage.compute.operations.standing import Onlooker
 from moorage.compute.quotas import unified
 from moorage.compute_api import wsgi as compute_wsgi
 from moorage.compute_api.service import ComputeService, ComputeSettings
+from moorage.conductor.chores import chores
 from moorage.conductor.operations.register import DECLARED
 from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import private
@@ -118,6 +119,7 @@ class Cloud:
         seeding.seed_new_cloud(self._database)
         if not self._database.is_postgresql:  # then the ledger is this process's alone
             self._database.transact(leasing.forget_leases)
+            self._database.transact(chores.forget_leases)
             self._images.uploads.forget()
         self._images.start()
         if self._plugin.is_this_machine and self._conf.images.provider != "glance":

@@ -33,6 +33,11 @@ def count_from_now(connection: Connection, name: str) -> None:
     )
 
 
+def forget_leases(connection: Connection) -> None:
+    """For a process that has the database to itself and has just started: whoever was at one is dead."""
+    connection.execute(sa.update(chores).values(leased_until=utcnow()))
+
+
 def renew(connection: Connection, name: str, lease: timedelta) -> None:
     """We are still at it."""
     connection.execute(sa.update(chores).where(chores.c.name == name).values(leased_until=utcnow() + lease))
