@@ -273,6 +273,8 @@ def test_a_server_lives_on_when_its_host_gets_machines_in_the_other_way(metal: N
     left_pool = again.look_up_missing(pool.uuid_of("host"))
     assert left_pool is not None
     assert left_pool.withdrawn, "nothing is in it any more"
+    for _ in range(3):
+        reserving.look()
     free = reserving.look_up_missing(node)
     assert free is not None
     assert free.withdrawn, "what was a node is none any more"

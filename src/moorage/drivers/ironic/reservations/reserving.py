@@ -73,6 +73,9 @@ class ReservingDriver:
         self._last_marks = LastMarks(self._machines.examine)
         self._chosen: frozenset[str] = frozenset()
         """Machines that the scheduler chose, for servers that are there still."""
+        self._looks = 0
+        self._offered_at: dict[str, int] = {}
+        """By such a machine, the look after which Placement was told that nothing more comes to it."""
         self._arriving: Counter[str] = Counter()
         """Such to which a server comes that was sent there before."""
         self._owning = threading.Lock()
@@ -107,6 +110,10 @@ class ReservingDriver:
                 self._machines.examine(node_uuid)  # it has left the partition, with its server
             self._look_for_lost(before)
             self._chosen = self._find_chosen()
+            self._looks += 1
+            self._offered_at = {
+                uuid: self._offered_at.get(uuid, self._looks) for uuid in self._kept_machines()
+            }
         except IronicError as error:
             raise DriverError(str(error)) from error
 
@@ -154,7 +161,9 @@ class ReservingDriver:
         no server is on it, or on its way to it."""
         found = self._machines.look_up_missing(node_uuid)
         if found is not None:
-            free = found.free and not self._arriving[node_uuid]
+            # Placement has to know first that nothing can come: a build may have just claimed it.
+            known = self._looks > self._offered_at.get(node_uuid, self._looks) + 1
+            free = found.free and not self._arriving[node_uuid] and known
             return SharedNode(found.node, free=free, withdrawn=free)
         if node_uuid in self._chosen:
             return None
