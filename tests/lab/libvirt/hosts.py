@@ -349,6 +349,9 @@ def _cabled(mark: str, net: str, lab: LibvirtLab) -> Iterator[None]:
 
 
 def _plug_in(fabric: str, number: int, host: LibvirtHost) -> None:
+    """In the place of the cable of a life before, if somebody still listens on a port of that."""
+    old = ["ip", "-n", fabric, "link", "del", f"m{number}"]
+    subprocess.run(old, check=False, capture_output=True)
     _ip(
         "link",
         "add",
