@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: audits clients guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note soak tempest clean
+.PHONY: audits clients guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos step-kills bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note soak tempest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -71,6 +71,10 @@ soak: $(VENV)/.test  ## boot and delete a million servers, and see that nothing 
 # Ten minutes; `AUDIT_KILLS=N` for more or fewer. None may find what is merely under way.
 audits: $(VENV)/.test  ## audit a cloud every second beside a load of boots, deletes and kills (long)
 	AUDIT_KILLS=$${AUDIT_KILLS:-120} $(BIN)/pytest -s tests/chaos/test_boot_kills.py --timeout 1800 $(ARGS)
+
+# The long form of what CI has of it: each process killed at each step of each kind of operation, on both databases.
+step-kills: $(VENV)/.test lab  ## kill each process at each step of each kind of operation (an hour)
+	MOORAGE_STEP_KILLS=all $(BIN)/pytest -s tests/chaos/test_step_kills.py $(ARGS)
 
 # The long form of what CI has of it: all moves and more kills.
 machines: $(VENV)/.test lab guest-image  ## with real virtual machines on hosts in namespaces (as root, long)

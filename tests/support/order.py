@@ -48,6 +48,7 @@ LONGEST_FIRST = (
     "tests/integration/libvirt/test_contract.py",
     "tests/integration/libvirt/test_guest.py",
     "tests/conformance/test_bad_input.py",
+    "tests/chaos/test_step_kills.py",
     "tests/chaos/test_move_kills.py",
     "tests/functional/compute/servers/test_create.py",
     "tests/functional/cli/test_sync_aggregates.py",
