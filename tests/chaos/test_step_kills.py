@@ -196,7 +196,8 @@ def strike(user: User, scenario: Scenario, point: str, wanted: Picture) -> str |
 def test_every_step_of_every_kind_is_come_to() -> None:
     """A kind, or a step, that is new needs a scenario of its own."""
     declared = {f"{kind.name}/{step.name}" for kind in KINDS for step in kind.steps}
-    assert {kind.name for kind in KINDS} == {scenario.kind for scenario in SCENARIOS}
+    reached = {step.partition("/")[0] for step in declared - UNREACHED.keys()}
+    assert reached == {scenario.kind for scenario in SCENARIOS}
     assert UNREACHED.keys() <= declared
     if {scenario.name for scenario in _RUN} != {scenario.name for scenario in SCENARIOS}:
         pytest.skip("not all scenarios were run")
