@@ -166,7 +166,7 @@ def test_a_machine_has_what_the_server_asks_for(metal: Nodes) -> None:
         driver.look()
     with pytest.raises(NoRoomError, match="CUSTOM_GOLD, CUSTOM_SLOW"):
         driver.spawn(spec(metal, "host", trait="CUSTOM_SLOW"))
-    with pytest.raises(NoRoomError, match="among b-1"):
+    with pytest.raises(NoRoomError, match="b-1: it is not this host's to give"):
         driver.spawn(spec(metal, "host", candidate=["b-1"]))
     assert reservations(metal) == []
 
