@@ -75,7 +75,7 @@ class Site:
         }
         Catalogue(database).seed({IMAGE: values})
         database.engine.dispose()
-        self.cloud.make_flavor(FLAVOR, _only(gold=1))
+        self.cloud.make_flavor(FLAVOR, only(gold=1))
 
     def owners(self) -> dict[str, str]:
         """The host of each node, as the API tells it."""
@@ -185,6 +185,6 @@ def running(
                 cloud.stop()
 
 
-def _only(**classes: int) -> dict[str, str]:
+def only(**classes: int) -> dict[str, str]:
     nothing_else = {"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0"}
     return nothing_else | {f"resources:CUSTOM_{name.upper()}": str(count) for name, count in classes.items()}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.integration.ironic.failing_pair import UNCLEANABLE, UNDEPLOYABLE, FailingPair
 from tests.integration.ironic.site import FLAVOR, IMAGE, IMAGE_HASH, Site, running
 from tests.lab.client.openstack import openstack, order
 from tests.support import debian
@@ -216,6 +217,83 @@ def test_a_node_that_is_no_more_in_ironic_is_no_more_here(site: Site) -> None:
     site.metal.ask("DELETE", f"nodes/{node}")
     wait_until(lambda: node not in site.owners(), "the node to be forgotten", 30)
     wait_until(lambda: node not in site.cloud.providers(), "its provider to go", 30)
+
+
+@pytest.fixture(scope="module")
+def pair(site: Site) -> FailingPair:
+    return FailingPair(site, "b-1", "b")
+
+
+def test_a_machine_that_fails_every_deployment_is_kept_out_until_it_is_released(
+    site: Site, pair: FailingPair
+) -> None:
+    pair.fails(deploy=UNDEPLOYABLE)
+    pair.take_out_sound()
+    first = pair.boot("first")
+    site.wait(first, "ERROR")
+    pair.bring_back_sound()
+    site.wait_until_free(pair.broken)
+    elsewhere = pair.boot("elsewhere")
+    assert machine(site.wait(elsewhere, "ACTIVE")) == pair.sound, "others come first"
+    second = pair.boot("second")
+    site.wait(second, "ERROR")
+    pair.wait_for_quarantine()
+    assert pair.status() == "disabled"
+    assert UNDEPLOYABLE in pair.why_kept_out()
+    told = pair.failures()
+    assert [(one["step"], one["server"]) for one in told] == [("deploy", second), ("deploy", first)]
+    assert all(UNDEPLOYABLE in one["reason"] for one in told)
+
+    for part in (site.cloud.agents["b-1"], site.cloud.conductors[0]):
+        part.kill()
+        part.start()
+    site.delete(first, second, elsewhere)
+    site.wait_until_free(pair.sound)  # so the agent has told what it offers since it started
+    assert pair.reserved(pair.broken) == 1
+    assert pair.quarantined() == [pair.broken]
+    again = pair.boot("again")
+    assert machine(site.wait(again, "ACTIVE")) == pair.sound
+    left_over = pair.boot("left-over")
+    assert "No valid host" in site.wait(left_over, "ERROR")["fault"]["message"]
+    assert pair.failures() == told, "nothing came to it"
+
+    pair.fails(deploy="")
+    assert "is released" in pair.release()
+    site.wait_until_free(pair.broken)
+    assert pair.status() == "enabled"
+    last = pair.boot("last")
+    assert machine(site.wait(last, "ACTIVE")) == pair.broken
+    assert all(one["forgiven_at"] for one in pair.failures()), "its history stays"
+    site.delete(again, left_over, last)
+    site.wait_until_free(pair.broken, pair.sound)
+
+
+def test_a_machine_that_fails_every_cleaning_is_kept_out_until_its_operator_has_had_it(
+    site: Site, pair: FailingPair
+) -> None:
+    pair.fails(clean=UNCLEANABLE)
+    pair.take_out_sound()
+    server = pair.boot("unclean")
+    assert machine(site.wait(server, "ACTIVE")) == pair.broken
+    before = len(pair.failures())
+    site.delete(server)
+    wait_until(lambda: len(pair.failures()) == before + 1, "the first failure", 60)
+    assert pair.status() == "enabled", "once is not enough"
+    site.metal.provision(pair.broken, "manage", "manageable")
+    pair.bring_back_sound()  # so the agent has looked at both since
+    site.metal.provision(pair.broken, "provide", "clean failed")
+    pair.wait_for_quarantine()
+    assert pair.status() == "disabled"
+    assert UNCLEANABLE in pair.why_kept_out()
+    assert [one["step"] for one in pair.failures()[:2]] == ["clean", "clean"]
+    pair.take_out_sound()
+    pair.bring_back_sound()  # so the agent has seen it in quarantine
+
+    pair.fails(clean="")
+    site.metal.provision(pair.broken, "manage", "manageable")
+    site.metal.provision(pair.broken, "provide", "available")
+    site.wait_until_free(pair.broken)
+    assert pair.status() == "enabled"
 
 
 def holders(site: Site, server: str) -> list[str]:

@@ -30,6 +30,7 @@ from moorage.drivers.ironic.nodes import machines
 from moorage.drivers.ironic.nodes.partition import Partition
 from moorage.drivers.ironic.servers import deployment, mark
 from moorage.drivers.ironic.settings import IronicSettings
+from moorage.drivers.machine_failures import AvoidedMachines
 from moorage.drivers.machines import MachineState
 from moorage.drivers.parts import ConsoleAddress, ConsoleType
 from moorage.drivers.testing import DriverContract, DriverStand
@@ -49,6 +50,7 @@ LOCKED = Fault(
     path="/states/provision",
     times=3,
 )
+NO_CARD = json.dumps({"error_message": {"faultstring": "no free physical port is left"}}).encode()
 LOST = Fault(works=True, method="PUT", path="/states/provision", times=1)
 
 
@@ -349,8 +351,32 @@ def test_a_deployment_that_fails_is_undone_and_says_why(
     with pytest.raises(DriverError, match="no such disk") as error:
         driver.spawn(server)
     assert error.value.retry_elsewhere
+    noted = driver.machine_failures.failures()
+    assert [(one.machine_uuid, one.step) for one in noted] == [(server.node_uuid, "deploy")]
     assert metal.show(server.node_uuid)["instance_uuid"] is None
     wait_until(lambda: metal.show(server.node_uuid)["provision_state"] == "available", "the cleaning", 60)
+
+
+def test_a_port_that_can_not_be_attached_is_no_failure_of_the_machine(
+    metal: Nodes, proxy: FaultyProxy, driver: IronicDriver
+) -> None:
+    server = spec(metal, named(driver)["a-2"])
+    proxy.fail(Fault(400, NO_CARD, method="POST", path="/vifs", times=1))
+    with pytest.raises(DriverError, match="free physical port") as error:
+        driver.spawn(server)
+    assert error.value.retry_elsewhere
+    assert driver.machine_failures.failures() == []
+    left = metal.show(server.node_uuid)
+    assert (left["provision_state"], left["instance_uuid"]) == ("available", None)
+
+
+def test_a_server_that_was_sent_before_a_quarantine_does_not_land(metal: Nodes, driver: IronicDriver) -> None:
+    server = spec(metal, named(driver)["a-2"])
+    driver.machine_failures.avoid(AvoidedMachines(frozenset({server.node_uuid})))
+    with pytest.raises(DriverError, match="in quarantine") as error:
+        driver.spawn(server)
+    assert error.value.retry_elsewhere
+    assert driver.machine_failures.failures() == []
 
 
 def test_a_deployment_that_takes_too_long_has_failed(metal: Nodes, driver: IronicDriver) -> None:

@@ -2,6 +2,8 @@
 
 - Console `lab`: Ironic's own way with `socat`, on the port `lab_console_port` of the node's `driver_info`;
   what is typed there comes back.
+- Deploy `lab`: a node can't be deployed, or be cleaned, as long as its `extra` says why, as
+  `lab_deploy_fails` or `lab_cleaning_fails`.
 - Rescue `lab`: fails for a node whose `extra` says `lab_rescue_fails`, as a ramdisk that never calls back.
 - Management `lab`: counts interrupts in `driver_internal_info`, as `lab_interrupts`.
 """
@@ -11,7 +13,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _NAME = "ironic_hardware_of_the_tests"
-_KINDS = {"console": "SocatConsole", "management": "Management", "rescue": "Rescue"}
+_KINDS = {"console": "SocatConsole", "deploy": "Deploy", "management": "Management", "rescue": "Rescue"}
 _CODE = """
 from ironic.common import exception
 from ironic.drivers import base
@@ -36,6 +38,21 @@ class SocatConsole(base.ConsoleInterface):
 
     def get_console(self, task):
         return {"type": "socat", "url": console_utils.get_socat_console_url(self._port(task))}
+
+
+class Deploy(fake.FakeDeploy):
+    @base.deploy_step(priority=100)
+    def deploy(self, task):
+        super().deploy(task)
+        reason = task.node.extra.get("lab_deploy_fails")
+        if reason:
+            raise exception.InstanceDeployFailure(reason)
+
+    def prepare_cleaning(self, task):
+        reason = task.node.extra.get("lab_cleaning_fails")
+        if reason:
+            raise exception.NodeCleaningFailure(node=task.node.uuid, reason=reason)
+        return super().prepare_cleaning(task)
 
 
 class Rescue(fake.FakeRescue):

@@ -10,7 +10,7 @@ _INTERFACES = {
     "bios": "no-bios",
     "boot": "fake",
     "console": "fake,fake-graphical,lab",
-    "deploy": "fake",
+    "deploy": "fake,lab",
     "firmware": "no-firmware",
     "inspect": "no-inspect",
     "management": "fake,lab",

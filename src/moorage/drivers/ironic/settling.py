@@ -43,13 +43,12 @@ class Settling:
         self._settings = settings
 
     def examine(self, node_uuid: str) -> NodeRecord | None:
-        """What Ironic itself says of a node; None if it has none such."""
+        """What Ironic itself says of a node, and whether it is in quarantine; None if there is none such."""
         record = self._client.node(node_uuid)
         if record is None:
             self._fleet.drop(node_uuid)
-        else:
-            self._fleet.put(record)
-        return record
+            return None
+        return self._fleet.put(record)
 
     def settle(self, call: DriverCall, node_uuid: str, step: Step, seconds: float) -> None:
         """Take the step until nothing is left to do, with patience for a node that is locked for a while."""

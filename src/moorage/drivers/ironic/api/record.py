@@ -25,11 +25,10 @@ POWER_ON = "power on"
 POWER_OFF = "power off"
 
 CLEAN_FAILED = "clean failed"
+CLEANING_STATES = frozenset({"cleaning", "clean wait", "clean hold"})
 MANAGED_STATES = frozenset({"enroll", "verifying", "manageable", "inspecting", "inspect wait"})
 """In these an operator works on a node."""
-UNUSED_STATES = frozenset(
-    {AVAILABLE, "enroll", "verifying", "manageable", "cleaning", "clean wait", CLEAN_FAILED}
-)
+UNUSED_STATES = CLEANING_STATES | {AVAILABLE, "enroll", "verifying", "manageable", CLEAN_FAILED}
 """In these a node has no server, even if it still says whose it was."""
 
 DEPLOYED_STATES = frozenset({ACTIVE, DEPLOYING, WAITING, DEPLOY_FAILED})

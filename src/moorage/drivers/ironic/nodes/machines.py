@@ -11,6 +11,7 @@ from moorage.drivers.ironic.api.client import IronicError, connect
 from moorage.drivers.ironic.api.record import (
     AVAILABLE,
     CLEAN_FAILED,
+    CLEANING_STATES,
     DELETING,
     DEPLOY_FAILED,
     DEPLOYED_STATES,
@@ -23,7 +24,7 @@ from moorage.drivers.ironic.api.record import (
 )
 from moorage.drivers.machines import ListedMachine, MachineState
 
-_CLEANING = frozenset({DELETING, "cleaning", "clean wait", "clean hold"})
+_CLEANING = CLEANING_STATES | {DELETING}
 _DEPLOYING = frozenset({DEPLOYING, WAITING})
 
 
