@@ -85,8 +85,16 @@ class NetworkedSite:
         """As the ordinary user, with the official client."""
         return openstack(self._clouds_file, self.lab.demo.name, *command.split())
 
-    def order(self, command: str) -> None:
-        order(self._clouds_file, self.lab.demo.name, *command.split())
+    def order(self, command: str) -> str:
+        return order(self._clouds_file, self.lab.demo.name, *command.split())
+
+    def print_on_console(self, machine: str, text: str) -> None:
+        """As the program does that keeps what machines print."""
+        with console_log(self.cloud.directory, machine).open("a") as file:
+            file.write(text)
+
+    def wait(self, server: str, status: str) -> None:
+        wait_until(lambda: self.show(server)["status"] == status, f"the server to be {status}", 120)
 
     def tenant_network(self, name: str, number: int, **fields: Any) -> Any:
         """One of the ordinary user's project, on a VLAN that the switches know."""
@@ -154,6 +162,10 @@ class NetworkedSite:
         return told
 
 
+def console_log(directory: Path, machine: str) -> Path:
+    return directory / f"console-{machine}.log"
+
+
 @contextmanager
 def running(directory: Path) -> Iterator[NetworkedSite]:
     """Raises `debian.Unavailable` without a broker."""
@@ -168,7 +180,12 @@ def running(directory: Path) -> Iterator[NetworkedSite]:
         assert own.id
         with ironic.running(metal_directory, database, (GROUP,), beside=OpenStackBeside(lab)) as metal:
             lab.keystone.add_service("baremetal", "baremetal", metal.url)
-            told = {**credentials(lab.keystone, lab.moorage), "partition_key": GROUP, "poll_interval": "0.3"}
+            told = {
+                **credentials(lab.keystone, lab.moorage),
+                "partition_key": GROUP,
+                "poll_interval": "0.3",
+                "console_log": str(console_log(directory, "{name}")),
+            }
             shape = NetworkedShape(ironic={"ironic": told})
             cloud = Deployment(directory, database, broker, shape, MetalNeighbours(lab))
             for number in range(shape.machines):
@@ -190,6 +207,7 @@ def enrol(metal: Nodes, number: int) -> str:
         boot_interface="pxe",
         deploy_interface="ramdisk",
         network_interface="neutron",
+        rescue_interface="lab",
         automated_clean=False,
     )
     bond = metal.ask("POST", "portgroups", {"node_uuid": node, "address": mac(number, 0), "mode": "802.3ad"})

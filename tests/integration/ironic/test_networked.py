@@ -40,8 +40,27 @@ def at_switch(node: dict[str, Any], *indexes: int) -> list[dict[str, Any]]:
 
 
 def test_a_tenant_takes_a_machine_with_networks_through_its_life(site: NetworkedSite) -> None:
+    for name in ("a-0", "a-1"):
+        site.print_on_console(name, "what another tenant did\n")
     server = site.create("--network front --network back --config-drive True life")
     node = site.node_of(server)
+    assert_connected(site, server, node)
+    site.print_on_console(node["name"], "life login:\n")
+    assert site.order("console log show life").split() == ["life", "login:"]
+    site.order("server rescue --password let-me-in life")
+    site.wait(server, "RESCUE")
+    assert site.node_of(server)["provision_state"] == "rescue"
+    assert len(site.vifs(node["uuid"])) == 2
+    site.order("server unrescue life")
+    site.wait(server, "ACTIVE")
+    assert site.node_of(server)["provision_state"] == "active"
+    site.order("server delete --wait life")
+    assert site.ports_of(server) == {}
+    assert site.vifs(node["uuid"]) == set()
+
+
+def assert_connected(site: NetworkedSite, server: str, node: dict[str, Any]) -> None:
+    """Neutron, the guest and the user are told of the same cards of the machine."""
     number = int(node["name"].removeprefix("a-"))
     bond, card = mac(number, 0), mac(number, 3)
     front, back = (site.ports_of(server)[name] for name in ("front", "back"))
@@ -66,9 +85,6 @@ def test_a_tenant_takes_a_machine_with_networks_through_its_life(site: Networked
         return {name: one[0]["OS-EXT-IPS-MAC:mac_addr"] for name, one in shown.items()}
 
     wait_until(lambda: addresses() == {"front": bond, "back": card}, "the hardware addresses", 60)
-    site.order("server delete --wait life")
-    assert site.ports_of(server) == {}
-    assert site.vifs(node["uuid"]) == set()
 
 
 def test_ports_come_and_go_with_the_cards_of_the_machine(site: NetworkedSite) -> None:
