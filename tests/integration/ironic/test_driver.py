@@ -370,6 +370,19 @@ def test_a_port_that_can_not_be_attached_is_no_failure_of_the_machine(
     assert (left["provision_state"], left["instance_uuid"]) == ("available", None)
 
 
+def test_a_machine_whose_network_refuses_everything_is_given_back(metal: Nodes, driver: IronicDriver) -> None:
+    """Ironic asks a Neutron that is not there even before it tells which ports are attached."""
+    server = spec(metal, named(driver)["a-2"])
+    metal.change(server.node_uuid, network_interface="flat")
+    with pytest.raises(DriverError, match="cleaning_network") as error:
+        driver.spawn(server)
+    assert error.value.retry_elsewhere
+    assert driver.machine_failures.failures() == [], "a Neutron that is away is no fault of all machines"
+    left = metal.show(server.node_uuid)
+    assert (left["provision_state"], left["instance_uuid"]) == ("available", None)
+    metal.change(server.node_uuid, network_interface="noop")
+
+
 def test_a_server_that_was_sent_before_a_quarantine_does_not_land(metal: Nodes, driver: IronicDriver) -> None:
     server = spec(metal, named(driver)["a-2"])
     driver.machine_failures.avoid(AvoidedMachines(frozenset({server.node_uuid})))

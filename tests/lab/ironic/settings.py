@@ -14,7 +14,7 @@ _INTERFACES = {
     "firmware": "no-firmware",
     "inspect": "no-inspect",
     "management": "fake,lab",
-    "network": "noop",
+    "network": "noop,flat",
     "power": "fake",
     "raid": "no-raid",
     "rescue": "fake,lab,no-rescue",

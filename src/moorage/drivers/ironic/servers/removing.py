@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
 from moorage.drivers.contract import DriverError
-from moorage.drivers.ironic.api.client import IronicClient
+from moorage.drivers.ironic.api.client import BusyError, IronicClient, IronicError
 from moorage.drivers.ironic.api.record import (
     AVAILABLE,
     DELETING,
@@ -18,6 +20,7 @@ from moorage.drivers.ironic.api.writer import Writer
 from moorage.drivers.ironic.servers import mark as marks
 from moorage.drivers.ironic.servers.mark import Mark
 
+LOG = logging.getLogger(__name__)
 _LEAVING = "leaving"
 
 
@@ -55,10 +58,20 @@ class Removing:
         if seen is None:
             self._writer.mark(Mark(self._server_uuid, _LEAVING, record.uuid))
             return False
-        for port_id in self._client.vifs(record.uuid):
-            self._writer.detach(port_id)
+        self._unplug(record)
         self._writer.release(seen)
         return False
+
+    def _unplug(self, record: NodeRecord) -> None:
+        """If its network refuses, the machine is given back all the same: what is left attached, the next
+        deployment detaches."""
+        try:
+            for port_id in self._client.vifs(record.uuid):
+                self._writer.detach(port_id)
+        except BusyError:
+            raise
+        except IronicError as error:
+            LOG.warning("node %s is given back with the ports that it has: %s", record.uuid, error)
 
 
 class Clearing:
