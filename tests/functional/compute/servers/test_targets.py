@@ -42,7 +42,7 @@ OWNERS: tuple[tuple[str, Target], ...] = (
 """What has an owner, by a part of its path."""
 OF_THE_CLOUD = frozenset(
     {"flavor_id", "service_id", "hypervisor_id", "aggregate_id", "host_name", "name", "id", "token"}
-    | {"alias", "before"}
+    | {"alias", "before", "drain_id", "audit_id", "operation_id"}
 )
 """In paths: things that belong to nobody."""
 
@@ -80,6 +80,11 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/servers/{server_id}/shares"): {"share": {"share_id": ABSENT}},
     ("POST", "/servers/{server_id}/os-interface"): {"interfaceAttachment": {"port_id": ABSENT}},
     ("POST", "/moorage-plan"): {"plan": {"flavorRef": "small", "imageRef": ABSENT, "project_id": "red"}},
+    ("POST", "/moorage-drains"): {"drain": {"host": "host1"}},
+    ("POST", "/moorage-drains/plan"): {"drain": {"host": "host1"}},
+    ("POST", "/moorage-drains/{drain_id}/action"): {"cancel": None},
+    ("POST", "/moorage-audits"): {"audit": {}},
+    ("POST", "/moorage-operations/{operation_id}/action"): {"retry": None},
     ("POST", "/os-server-external-events"): {"events": [{"name": "network-changed", "server_uuid": ABSENT}]},
 }
 
@@ -176,6 +181,8 @@ class Stage:
             "host_name": "host1",
             "alias": "os-hosts",
             "before": "2026-01-01 00:00:00",
+            **dict.fromkeys(("drain_id", "audit_id"), ABSENT),
+            "operation_id": "1",
         }
         if "{server_id}" in path:
             values["server_id"] = uuid = self.server()
