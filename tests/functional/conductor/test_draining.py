@@ -10,7 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.compute.drains import advancing, drains
+from moorage.compute.growth import purging
+from moorage.compute.growth.purging import Remains
 from moorage.conductor.chores.draining import Draining
+from moorage.core.clock import utcnow
 from moorage.db.tables.compute import operations
 from moorage.db.tables.drains import drained_servers
 from tests.functional.conductor.conftest import Make
@@ -231,6 +234,8 @@ def test_a_host_is_drained_once_at_a_time(harbour: Make) -> None:
     first = begin(place, "fake-1")
     ask(place, "", {"drain": {"host": "fake-1"}}, 409)
     ended(place, first)
+    with place.cloud.placement.database.read() as connection:
+        assert purging.count(connection, Remains.DRAINS, utcnow()) == 1
     again = ended(place, begin(place, "fake-1"))
     assert again["disabled_host"] is False  # it was disabled already: whoever ends this leaves it so
     assert [drain["id"] for drain in place.cloud.get("/v2.1/moorage-drains?host=fake-1")["drains"]] == [

@@ -18,6 +18,7 @@ from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.audits import audit_findings, audits
 from moorage.db.tables.compute import actions, operations, servers, traces
+from moorage.db.tables.drains import drains
 from moorage.db.tables.machines import machine_failures
 from moorage.db.tables.moves import migrations
 
@@ -36,6 +37,7 @@ class Remains(StrEnum):
     AUDITS = "audits"
     FINDINGS = "audit_findings"
     MACHINE_FAILURES = "machine_failures"
+    DRAINS = "drains"
 
 
 def count(connection: Connection, what: Remains, before: datetime) -> int:
@@ -119,6 +121,10 @@ def _machine_failures(before: datetime) -> sa.Select[tuple[str]]:
     return sa.select(machine_failures.c.uuid).where(machine_failures.c.failed_at < before)
 
 
+def _drains(before: datetime) -> sa.Select[tuple[int]]:
+    return sa.select(drains.c.id).where(drains.c.finished_at < before)
+
+
 _FOUND: Mapping[Remains, Callable[[datetime], sa.Select[tuple[int]] | sa.Select[tuple[str]]]] = {
     Remains.SERVERS: _servers,
     Remains.OPERATIONS: _operations,
@@ -128,6 +134,7 @@ _FOUND: Mapping[Remains, Callable[[datetime], sa.Select[tuple[int]] | sa.Select[
     Remains.AUDITS: _audits,
     Remains.FINDINGS: _findings,
     Remains.MACHINE_FAILURES: _machine_failures,
+    Remains.DRAINS: _drains,
 }
 _KEYS: Mapping[Remains, sa.Column[int] | sa.Column[str]] = {
     Remains.SERVERS: servers.c.id,
@@ -138,4 +145,5 @@ _KEYS: Mapping[Remains, sa.Column[int] | sa.Column[str]] = {
     Remains.AUDITS: audits.c.id,
     Remains.FINDINGS: audit_findings.c.id,
     Remains.MACHINE_FAILURES: machine_failures.c.uuid,
+    Remains.DRAINS: drains.c.id,
 }
