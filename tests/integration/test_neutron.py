@@ -961,8 +961,9 @@ def test_an_audit_mends_ports_of_no_server_and_servers_of_no_port(site: Site, pl
     )
     site.start()
     found = audited(site, "nothing")
-    assert sorted(one["check"] for one in found) == ["lost-ports", "ports"]
-    assert {one["server_id"] for one in found} == {server.id, gone.id}
+    named = {one["check"]: one["server_id"] for one in found}
+    assert named.pop("ports") == gone.id
+    assert named in ({"lost-ports": server.id}, {})  # Neutron may tell of it once more, and be quicker
     assert all(one["repaired"] for one in audited(site, "safe"))
     assert site.admin.network.find_port(late.id) is None
     assert list(site.demo.compute.server_interfaces(server)) == []
