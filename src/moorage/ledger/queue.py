@@ -57,15 +57,19 @@ def enqueue_first(connection: Connection, kind: str, action_ids: Mapping[int, in
     connection.execute(sa.insert(operations), rows)
 
 
-def cancel(connection: Connection, server_id: int) -> None:
-    """End all unfinished operations of a server.
+def cancel(connection: Connection, server_id: int, *, sparing: Sequence[str] = ()) -> None:
+    """End all unfinished operations of a server, but those of the kinds that nobody else would do.
 
     A conductor that is at one of them is fenced from now on. Its lease is left to run out, because until
     then it may still have something under way: see `under_way`.
     """
     connection.execute(
         sa.update(operations)
-        .where(operations.c.server_id == server_id, operations.c.finished_at.is_(None))
+        .where(
+            operations.c.server_id == server_id,
+            operations.c.finished_at.is_(None),
+            operations.c.kind.not_in(sparing),
+        )
         .values(finished_at=utcnow(), outcome="cancelled", due_at=None, secrets=None)
     )
 

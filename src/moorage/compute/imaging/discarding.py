@@ -11,13 +11,19 @@ from moorage.ledger import queue
 
 IMAGING = ("snapshot", "backup", "shelve")
 """Kinds of operations that put a server into an image, as `image_id` in their data says."""
+DISCARD = "discard_image"
 SHELVED_IMAGE = "shelved_image"
 """Where a server's request keeps the image that it is shelved in."""
 
 
 def discard(connection: Connection, server: Server, image_id: str, *, even_whole: bool = False) -> None:
     data = {"image_id": image_id, **({"even_whole": True} if even_whole else {})}
-    queue.enqueue(connection, server.id, "discard_image", data)
+    queue.enqueue(connection, server.id, DISCARD, data)
+
+
+def cancel_all_else(connection: Connection, server: Server) -> None:
+    """End what is going on with a server; but an image that it has left behind is still to be removed."""
+    queue.cancel(connection, server.id, sparing=(DISCARD,))
 
 
 def unfinished(connection: Connection, server: Server) -> list[str]:

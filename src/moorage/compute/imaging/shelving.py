@@ -9,7 +9,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.aggregates.zones import Zones
 from moorage.compute.errors import ConflictError
-from moorage.compute.imaging import snapshots
+from moorage.compute.imaging import discarding, snapshots
 from moorage.compute.imaging.discarding import SHELVED_IMAGE
 from moorage.compute.moves import destinations
 from moorage.compute.moves.destinations import Destination
@@ -32,7 +32,7 @@ def shelve(connection: Connection, server: Server, origin: Origin, image_id: str
 def offload(connection: Connection, server: Server, origin: Origin) -> None:
     """Now, whenever it was to be."""
     require_state(server, "shelveOffload", (VmState.SHELVED,))
-    queue.cancel(connection, server.id)
+    discarding.cancel_all_else(connection, server)
     action_id = start(connection, server.id, "shelveOffload", origin)
     servers.set_state(connection, server.id, task_state=TaskState.SHELVING_OFFLOADING)
     queue.enqueue(connection, server.id, "shelve_offload", {}, action_id)
@@ -59,7 +59,7 @@ def unshelve(
     require_state(server, "unshelve", (VmState.SHELVED, VmState.SHELVED_OFFLOADED))
     if server.vm_state == VmState.SHELVED:
         _require_anywhere(server, wanted)
-        queue.cancel(connection, server.id)
+        discarding.cancel_all_else(connection, server)
         ask_host(connection, server, origin, "unshelve_here", TaskState.UNSHELVING, action="unshelve")
         return
     zone = server.requested_zone if wanted.keeps_zone else wanted.zone

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from moorage.compute.errors import ComputeError
+from moorage.compute.imaging import discarding
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import Migration, MigrationStatus
 from moorage.compute.moves.move import Move
@@ -46,7 +47,7 @@ def _arrived(ask: ActionContext) -> Migration:
 
 def _decide(ask: ActionContext, action: str, kind: str, task_state: TaskState, move: Move) -> None:
     """What was to confirm it by itself, sooner or later, is called off."""
-    queue.cancel(ask.connection, ask.server.id)
+    discarding.cancel_all_else(ask.connection, ask.server)
     action_id = actions.start(ask.connection, ask.server.id, action, ask.origin)
     servers.set_state(ask.connection, ask.server.id, task_state=task_state)
     queue.enqueue(ask.connection, ask.server.id, kind, move.as_data(), action_id)

@@ -76,7 +76,7 @@ def delete(connection: Connection, server: Server, origin: Origin) -> None:
 def cut_short(connection: Connection, server: Server) -> None:
     """Whatever is going on with the server ends here; an image that was being made of it goes."""
     unfinished = discarding.unfinished(connection, server)
-    queue.cancel(connection, server.id)
+    discarding.cancel_all_else(connection, server)
     for image_id in unfinished:
         discarding.discard(connection, server, image_id)
 
@@ -115,7 +115,7 @@ def reboot(connection: Connection, server: Server, origin: Origin, *, hard: bool
     """A hard reboot may cut other work short, and wakes servers that don't run."""
     if hard:
         require_state(server, "reboot", _REBOOTABLE, _INTERRUPTIBLE)
-        queue.cancel(connection, server.id)
+        discarding.cancel_all_else(connection, server)
     else:
         require_state(server, "reboot", (VmState.ACTIVE,))
     task = TaskState.REBOOTING_HARD if hard else TaskState.REBOOTING

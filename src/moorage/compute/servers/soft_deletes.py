@@ -9,6 +9,7 @@ from datetime import timedelta
 
 from sqlalchemy.engine import Connection
 
+from moorage.compute.imaging import discarding
 from moorage.compute.moves import migrations
 from moorage.compute.quotas import classes, usage
 from moorage.compute.quotas.quotas import Limits
@@ -54,7 +55,7 @@ def restore(
         used = usage.used_by(connection, server.project_id, server.user_id)
         QuotaHeadroom({**project, **user}, used).grant(each, 1, 1)
     servers.count_again(connection, server)
-    queue.cancel(connection, server.id)
+    discarding.cancel_all_else(connection, server)
     data = {"interval": interval or _SECOND_CHANCE}
     ask_host(connection, server, origin, "restore", TaskState.RESTORING, data)
 

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from moorage.compute.imaging import discarding
 from moorage.core.clock import utcnow
 from moorage.db.tables.compute import operations
 from moorage.images.contract import ImageRefusedError, ImagesUnavailableError
-from tests.functional.compute.servers.conftest import Cloud
+from tests.functional.compute.servers.conftest import ABSENT, Cloud
 
 IMAGE = {"createImage": {"name": "mine", "metadata": {"colour": "red"}}}
 BACKUP = {"createBackup": {"name": "nightly", "backup_type": "daily", "rotation": "3"}}
@@ -93,3 +94,20 @@ def test_without_a_record_nothing_is_left_to_do_but_cleaning_up(
     assert (left.kind, left.data["withdrawn"]) == ("snapshot", str(refusal))
     assert left.due_at <= utcnow()
     assert cloud.woken == [1]
+
+
+@pytest.mark.parametrize("hard", [False, True], ids=["deleted", "reset"])
+def test_an_image_that_is_to_be_removed_still_is(cloud: Cloud, running: str, hard: bool) -> None:
+    """What cuts everything else short: nobody else would remove what a server was shelved in."""
+    server = cloud.server(running)
+    cloud.database.transact(
+        lambda connection: discarding.discard(connection, server, ABSENT, even_whole=True)
+    )
+    if hard:
+        ask(cloud, running, {"reboot": {"type": "HARD"}})
+    else:
+        assert cloud.alice.call("DELETE", f"/servers/{running}").status_code == 204
+    unfinished = sa.select(operations.c.kind).where(operations.c.finished_at.is_(None))
+    with cloud.database.read() as connection:
+        kinds = set(connection.execute(unfinished).scalars())
+    assert kinds == {"discard_image", "reboot" if hard else "delete"}
