@@ -38,6 +38,11 @@ class NodeLease:
         with self._changed:
             return self._kept or frozenset()
 
+    def was_told(self) -> bool:
+        """Whether anybody has ever said what is ours."""
+        with self._changed:
+            return self._kept is not None
+
     def has_lost(self, uuid: str) -> bool:
         """Whether we know that it is not ours."""
         with self._changed:

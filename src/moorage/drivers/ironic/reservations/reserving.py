@@ -427,7 +427,12 @@ class ReservingDriver:
         return read is not None and self._reserver.keeps(call, read.pool_uuid)
 
     def _own_machines(self) -> None:
-        """One at a time, so that nobody puts back what somebody else has just changed."""
+        """One at a time, so that nobody puts back what somebody else has just changed.
+
+        Not before we were told what is ours: until then nothing is known to be another host's, either.
+        """
+        if not self._reservations.lease.was_told():
+            return
         with self._owning:
             self._machines.keep(self._reservations.machines() | self._kept_machines())
 
