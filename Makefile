@@ -73,7 +73,7 @@ audits: $(VENV)/.test  ## audit a cloud every second beside a load of boots, del
 	AUDIT_KILLS=$${AUDIT_KILLS:-120} $(BIN)/pytest -s tests/chaos/test_boot_kills.py --timeout 1800 $(ARGS)
 
 # The long form of what CI has of it: each process killed at each step of each kind of operation, on both databases.
-step-kills: $(VENV)/.test lab  ## kill each process at each step of each kind of operation (an hour)
+step-kills: $(VENV)/.test lab  ## kill each process at each step of each kind of operation (long)
 	MOORAGE_STEP_KILLS=all $(BIN)/pytest -s tests/chaos/test_step_kills.py $(ARGS)
 
 # The long form of what CI has of it: all moves and more kills.

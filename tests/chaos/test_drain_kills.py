@@ -56,7 +56,9 @@ def set_host(url: str, **fields: Any) -> None:
 def test_a_cloud_that_is_killed_while_a_host_is_emptied(tmp_path: Path) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    chance = random.Random(os.environ.get("CHAOS_SEED"))
+    seed = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
+    print(f"seed {seed}")
+    chance = random.Random(seed)
     with start(tmp_path, port):
         image = image_of(url)
         wait_until(lambda: hosts_known(url) == HOSTS, "the hosts", 60)

@@ -341,6 +341,6 @@ UNREACHED: dict[str, str] = {
     "delete/gone": "as let_go",
     "evacuate/restored": "there is nothing to start at a dead source; all moves are declared to know it",
     "live_migrate/restored": "the server was never stopped at its source",
-    "mend/begin": "comes of an audit, and judges anew each time; killed beside audits in test_boot_kills.py",
+    "mend/begin": "comes of an audit alone, which no scenario makes: it is under no kill yet",
 }
 """Steps that no scenario comes to, and why."""

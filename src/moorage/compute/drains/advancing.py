@@ -84,8 +84,9 @@ class _Round:
 
     def _arrived(self, server: Server) -> bool:
         move = migrations.active(self._connection, server.id)
-        ours = move is not None and move.source_host == self._drain.host
-        return ours and move is not None and move.status == MigrationStatus.FINISHED
+        if move is None or move.source_host != self._drain.host:
+            return False
+        return move.status == MigrationStatus.FINISHED
 
     def _confirm(self, server: Server) -> None:
         """Its room at the drained host is free only then. A host that is down for now is asked again."""

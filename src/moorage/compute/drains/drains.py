@@ -135,11 +135,10 @@ def cancel(connection: Connection, uuid: str) -> Drain:
     return find(connection, uuid)
 
 
-def finish(connection: Connection, drain: Drain) -> DrainState:
+def finish(connection: Connection, drain: Drain) -> None:
     ended = DrainState.CANCELLED if drain.state is DrainState.CANCELLING else DrainState.FINISHED
     statement = sa.update(drains).where(drains.c.id == drain.id)
     connection.execute(statement.values(state=ended.value, finished_at=utcnow()))
-    return ended
 
 
 def leaving(connection: Connection, drain_id: int) -> list[LeavingServer]:
