@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from contextlib import suppress
 from typing import Any
+
+from openstack.exceptions import NotFoundException
 
 from tests.integration.openstack_site import PATIENCE, Site
 from tests.support.processes import wait_until
 
 SETTLED = ("ACTIVE", "ERROR")
 _MOST_SERVERS = 6
+_MOST_LISTINGS = 20
 _BROUGHT_SHARE = 0.3
 
 
@@ -64,8 +68,15 @@ class PortStorm:
 
     def _progress(self, server_uuids: set[str]) -> int:
         """One for each port of these servers, two once it is bound."""
-        ports = self._site.admin.network.ports()
+        ports = self._ports()
         return sum(1 + bool(port.binding_host_id) for port in ports if port.device_id in server_uuids)
+
+    def _ports(self) -> list[Any]:
+        """From the beginning, if the port at the end of a page was deleted before the next was asked for."""
+        for _ in range(_MOST_LISTINGS):
+            with suppress(NotFoundException):
+                return list(self._site.admin.network.ports())
+        raise AssertionError(f"{_MOST_LISTINGS} times a port went while ports were listed")
 
     def _at_rest(self) -> bool:
         servers = self._site.admin.compute.servers(all_projects=True)
@@ -74,7 +85,7 @@ class PortStorm:
     def differences(self) -> list[str]:
         """Where Neutron's ports are not exactly those of the servers that live."""
         servers = {server.id: server for server in self._site.admin.compute.servers(all_projects=True)}
-        ports = list(self._site.admin.network.ports())
+        ports = self._ports()
         count = Counter(port.device_id for port in ports if port.device_id not in ("", *servers))
         wrong = [f"{number} ports of {uuid}, which is gone" for uuid, number in count.items()]
         wrong += [f"server {uuid} failed: {one.fault}" for uuid, one in servers.items() if one.fault]

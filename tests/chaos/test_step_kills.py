@@ -80,8 +80,8 @@ class Run:
         """Whoever is not answered looks whether it was heard."""
         try:
             self._ask()
-        except requests.ConnectionError:
-            self._user.revive()
+        except requests.ConnectionError:  # a process that dies closes its connections before it is dead
+            wait_until(self._is_killed, "somebody to die", 10)
             if self._user.last_operation() == self._before:
                 self._scenario.ask(self._user, self.uuid)
 

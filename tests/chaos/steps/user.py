@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import threading
+import time
 from typing import Any
 
 import requests
@@ -51,12 +52,16 @@ class User:
         return self._session.request(method, self.cloud.url + path, json=body, headers=headers, timeout=60)
 
     def get(self, path: str) -> Any:
-        """Again, if whoever is asked dies of it."""
-        try:
-            answer = self.call("GET", path)
-        except requests.ConnectionError:
-            self.revive()
-            answer = self.call("GET", path)
+        """Again, while whoever is asked is dying."""
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                answer = self.call("GET", path)
+                break
+            except requests.ConnectionError:
+                if time.monotonic() > deadline:
+                    raise
+                self.revive()
         assert answer.status_code == 200, answer.text
         return answer.json()
 
