@@ -20,6 +20,8 @@ class Figures:
     cold_cpu_seconds: float
     pass_cpu_seconds: float
     """Of all processes, for one pass in which nothing has changed."""
+    idle_agent_cpu_seconds: float
+    """Of the busiest agent, in the same time."""
     pass_rows_written: int
     takeover_seconds: float | None
     """From the moment that a killed agent counts as down until its last node has an owner that lives."""
@@ -35,9 +37,10 @@ def measure(site: Site, agents: int) -> Figures:
     cold, cold_cpu = time.monotonic() - began, site.cpu() - before
     time.sleep(PASS_SECONDS * 2)  # what is still on its way
     memory = site.memory()
-    before, written = site.cpu(), site.rows_written()
+    before, each_before, written = site.cpu(), site.agents_cpu(), site.rows_written()
     time.sleep(PASS_SECONDS)
     pass_cpu, pass_rows = site.cpu() - before, site.rows_written() - written
+    idle_cpu = max(seconds - each_before[host] for host, seconds in site.agents_cpu().items())
     takeover = _takeover(site, names) if agents > 1 else None
     return Figures(
         nodes=site.count,
@@ -45,6 +48,7 @@ def measure(site: Site, agents: int) -> Figures:
         cold_seconds=cold,
         cold_cpu_seconds=cold_cpu,
         pass_cpu_seconds=pass_cpu,
+        idle_agent_cpu_seconds=idle_cpu,
         pass_rows_written=pass_rows,
         takeover_seconds=takeover,
         agent_mib=memory // 2**20,

@@ -95,6 +95,9 @@ class Site:
     def cpu(self) -> float:
         return cpu_seconds([pid for service in self.services for pid in service.pids()])
 
+    def agents_cpu(self) -> dict[str, float]:
+        return {host: cpu_seconds(agent.pids()) for host, agent in self.agents.items()}
+
     def memory(self) -> int:
         """Of the largest agent, in bytes."""
         return max(memory_of(agent.pid) for agent in self.agents.values() if agent.process.poll() is None)
