@@ -61,6 +61,8 @@ class StageNeutron:
         """By port: those beside the one that counts."""
         self.asked: list[tuple[str, str, str]] = []
         """Who, with which method, for what."""
+        self.request_ids: list[tuple[str, str]] = []
+        """Of those who changed something: with which method, and as part of what."""
         self.unbindable: set[str] = set()
         """Hosts at which nothing can be bound."""
         self.hides = False
@@ -316,6 +318,8 @@ def serving(neutron: StageNeutron) -> Iterator[int]:
 
         def handle_any(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0))
+            if self.command != "GET":
+                neutron.request_ids.append((self.command, self.headers.get("X-OpenStack-Request-Id", "")))
             status, told = neutron.answer(
                 self.headers.get(_WHO, ""),
                 self.command,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
-from prometheus_client import Counter
+from prometheus_client import Counter, Histogram
 
 from moorage.agent import driver_tasks
 from moorage.agent.driver_tasks import Facts
@@ -31,6 +32,8 @@ from moorage.bus.contract import (
     Result,
     Task,
 )
+from moorage.core import context
+from moorage.core.context import WorkContext
 from moorage.core.elastic_pool import PoolShare
 from moorage.drivers.contract import (
     BrokenServerError,
@@ -50,6 +53,13 @@ from moorage.network.delegation import Delegated
 LOG = logging.getLogger(__name__)
 
 TASKS = Counter("moorage_agent_tasks_total", "Tasks done, by kind and outcome.", ["kind", "outcome"])
+
+TASK_SECONDS = Histogram(
+    "moorage_agent_task_seconds",
+    "Time that tasks took.",
+    ["kind"],
+    buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000, 3000),
+)
 
 _PATIENCE = 30
 """Seconds that a removal waits for another task of its server to end."""
@@ -76,10 +86,12 @@ class Executor:
         ports: Ports | None = None,
         shared: SharedThreads | None = None,
         permits: StartPermits | None = None,
+        host: str = "",
     ) -> None:
         """`threads` is how many tasks are at work at once; destroys come on top of that. With `permits`,
         what makes servers run waits for one."""
         shared = shared or SharedThreads.of_process(threads)
+        self._host = host
         self._driver = driver
         self._ports = ports or Ports(None)
         self._permits = permits
@@ -158,10 +170,24 @@ class Executor:
         pool.submit(partial(self._work, task))  # if it is closed meanwhile, that is done after the next start
 
     def _work(self, task: Task) -> None:
+        with context.working(self._context(task)):
+            self._take_turn(task)
+
+    def _context(self, task: Task) -> WorkContext:
+        known = WorkContext(
+            project_id=task.project_id,
+            server=task.server_uuid,
+            host=self._host,
+            operation=f"{task.kind}-{task.operation_id}-{task.attempt}",
+        )
+        return known.of_request(task.request_ids)
+
+    def _take_turn(self, task: Task) -> None:
         try:
             if self._queues.begin(task):
+                began = time.monotonic()
                 result = self._remove(task) if is_removal(task) else self._do(task)
-                TASKS.labels(task.kind, "ok" if result.ok else "failed").inc()
+                self._tell(task, result, time.monotonic() - began)
                 self._reporter.finished(task, result)
         except DriverClosedError:
             LOG.info("%s of server %s goes on after the next start", task.kind, task.server_uuid)
@@ -174,6 +200,14 @@ class Executor:
             successor = self._queues.leave(task)
         if successor is not None:
             self._hand_over(successor)
+
+    def _tell(self, task: Task, result: Result, seconds: float) -> None:
+        TASKS.labels(task.kind, "ok" if result.ok else "failed").inc()
+        TASK_SECONDS.labels(task.kind).observe(seconds)
+        if result.ok:
+            LOG.info("%s took %.3f s", task.kind, seconds)
+        else:
+            LOG.warning("%s failed after %.3f s: %s", task.kind, seconds, result.error)
 
     def _drop(self, task: Task, reason: str) -> None:
         """If it is wanted after all, it comes again."""

@@ -131,7 +131,9 @@ class AgentService:
         if isinstance(driver, parts.Fenced):
             self._permits = StartPermits(self._questions_to_ask.wake)
             driver.start_by_permit(self._permits.of)
-        self._executor = Executor(driver, journal, bus.report, settings.threads, ports, shared, self._permits)
+        self._executor = Executor(
+            driver, journal, bus.report, settings.threads, ports, shared, self._permits, settings.host
+        )
         self._questions = Questions(driver)
         self._facts: dict[str, Any] = {
             "network": ports is not None and ports.have_network,

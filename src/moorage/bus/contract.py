@@ -107,6 +107,9 @@ class Task(msgspec.Struct, frozen=True):
     """Whether who sent it answers a `StartQuestion` about it. Conductors that are older don't."""
     secrets: dict[str, str] = {}
     """What nobody may keep longer than the task lasts: it is in no journal and in no log."""
+    request_ids: str = ""
+    """Of the request that it goes back to, for the log; likewise the project. Older conductors don't tell."""
+    project_id: str = ""
 
     def __repr__(self) -> str:
         """Without what it brings along."""

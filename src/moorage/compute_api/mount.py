@@ -14,7 +14,7 @@ import msgspec
 
 from moorage.compute_api import versions
 from moorage.compute_api.errors import STYLE
-from moorage.core.log import REQUEST_ID
+from moorage.core import context
 from moorage.http.auth import StartResponse, Wsgi
 from moorage.http.caller import Caller, Environ
 from moorage.http.errors import HttpError
@@ -69,7 +69,7 @@ class ProjectInPath:
                     f"Context's project_id '{own}'"
                 )
                 error = HttpError(400, detail)
-                refusal = STYLE.render(error, None, REQUEST_ID.get(), lambda _media_type: True)
+                refusal = STYLE.render(error, None, context.current().request_id, lambda _media_type: True)
                 return _send(start_response, "400 Bad Request", refusal.body)
             _descend(environ, f"/{found[1]}")
         return self._inner(environ, start_response)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oslo_config import cfg
 
 from moorage.core.config import Options
+from moorage.core.log import LogFormat
 
 OPTIONS: Options = {
     "log": [
@@ -13,7 +14,14 @@ OPTIONS: Options = {
             default="INFO",
             choices=["DEBUG", "INFO", "WARNING", "ERROR"],
             help="The least that is logged, to standard error; from INFO on, each request has a line.",
-        )
+        ),
+        cfg.StrOpt(
+            "format",
+            default=LogFormat.TEXT,
+            choices=list(LogFormat),
+            help="Lines for people, or a JSON object a line with oslo.log's names, for machines that gather "
+            "logs.",
+        ),
     ],
     "process": [
         cfg.FloatOpt(

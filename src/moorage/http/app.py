@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 import falcon
 import sqlalchemy as sa
 
-from moorage.core.log import REQUEST_ID
+from moorage.core import context
 from moorage.core.microversions import Version
 from moorage.core.nul import NUL
 from moorage.core.numbers import whole
@@ -18,7 +18,7 @@ from moorage.http.call import Call
 from moorage.http.errors import JSON, ErrorStyle, HttpError
 from moorage.http.policy import Authorizer
 from moorage.http.reply import Reply
-from moorage.http.route import Endpoint, Route
+from moorage.http.route import ROUTE, Endpoint, Route
 from moorage.http.version import VersionRange
 
 LOG = logging.getLogger(__name__)
@@ -71,15 +71,16 @@ class Application(Generic[S]):
         allowed = ", ".join(route.methods)
         for method in falcon.HTTP_METHODS:
             endpoint = route.methods.get(method)
-            responder = self._responder(endpoint) if endpoint else self._no_such_method(allowed)
+            responder = self._responder(route.path, endpoint) if endpoint else self._no_such_method(allowed)
             setattr(resource, f"on_{method.lower()}", responder)
         return resource
 
     def _no_such_method(self, allowed: str) -> Callable[..., None]:
         return _not_found if self._lenient else _not_allowed(allowed)
 
-    def _responder(self, endpoint: Endpoint[S]) -> Callable[..., None]:
+    def _responder(self, path: str, endpoint: Endpoint[S]) -> Callable[..., None]:
         def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
+            request.env[ROUTE] = path
             call = Call(
                 request,
                 params,
@@ -89,6 +90,7 @@ class Application(Generic[S]):
                 self._longest_body,
                 every_value=endpoint.every_value,
             )
+            context.learn(project_id=call.caller.project_id or "", user_id=call.caller.user_id or "")
             self._admit(endpoint, call)
             reply = endpoint.handler(self._service, call)
             call.require_admitted()
@@ -137,7 +139,7 @@ class Application(Generic[S]):
         for name, value in error.headers.items():
             response.set_header(name, value)
         response.content_type, response.data = self._style.render(
-            error, request.context.get("version"), REQUEST_ID.get(), request.client_accepts
+            error, request.context.get("version"), context.current().request_id, request.client_accepts
         )
 
     def _translating(self, translate: Callable[[Any], HttpError]) -> Callable[..., None]:

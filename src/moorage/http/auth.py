@@ -15,8 +15,8 @@ from typing import Any
 import bcrypt
 from oslo_config import cfg
 
+from moorage.core import context
 from moorage.core.config import ConfigError
-from moorage.core.log import REQUEST_ID
 from moorage.http.caller import Environ
 from moorage.http.errors import ErrorStyle, HttpError
 
@@ -149,7 +149,7 @@ def _unauthorized(
     style: ErrorStyle, start_response: StartResponse, headers: dict[str, str]
 ) -> Iterable[bytes]:
     refusal = HttpError(401, "Authentication required")
-    content_type, body = style.render(refusal, None, REQUEST_ID.get(), lambda _media_type: True)
+    content_type, body = style.render(refusal, None, context.current().request_id, lambda _media_type: True)
     start_response(
         "401 Unauthorized",
         [("Content-Type", content_type), ("Content-Length", str(len(body))), *headers.items()],

@@ -12,12 +12,13 @@ from urllib.parse import quote
 
 from prometheus_client import Counter, Histogram
 
-from moorage.core import metrics
+from moorage.core import context, metrics
+from moorage.core.context import WorkContext
 from moorage.core.health import Health, HealthCheck
-from moorage.core.log import REQUEST_ID
 from moorage.http import health_pages
 from moorage.http.auth import StartResponse, Wsgi
 from moorage.http.caller import Environ
+from moorage.http.route import ROUTE
 
 LOG = logging.getLogger(__name__)
 
@@ -25,7 +26,7 @@ REQUESTS = Counter("moorage_http_requests_total", "Requests answered.", ["servic
 SECONDS = Histogram(
     "moorage_http_request_seconds",
     "Time to answer a request.",
-    ["service", "method"],
+    ["service", "method", "route"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
@@ -56,7 +57,11 @@ class EntryMiddleware:
     def _serve(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         request_id = f"req-{uuid.uuid4()}"
         given = environ.get("HTTP_X_OPENSTACK_REQUEST_ID", "")
-        token = REQUEST_ID.set(f"{given} {request_id}" if _REQUEST_ID.match(given) else request_id)
+        global_request_id = given if _REQUEST_ID.match(given) else ""
+        with context.working(WorkContext(request_id=request_id, global_request_id=global_request_id)):
+            return self._answer(environ, start_response, request_id)
+
+    def _answer(self, environ: Environ, start_response: StartResponse, request_id: str) -> Iterable[bytes]:
         seen_status = "500"
         begun = time.perf_counter()
 
@@ -73,7 +78,7 @@ class EntryMiddleware:
             method = environ["REQUEST_METHOD"]
             counted = method if method in _METHODS else "other"
             REQUESTS.labels(self._service, counted, seen_status).inc()
-            SECONDS.labels(self._service, counted).observe(seconds)
+            SECONDS.labels(self._service, counted, environ.get(ROUTE, "")).observe(seconds)
             if LOG.isEnabledFor(logging.INFO):
                 query = environ.get("QUERY_STRING")
                 LOG.info(
@@ -85,7 +90,6 @@ class EntryMiddleware:
                     seen_status,
                     seconds,
                 )
-            REQUEST_ID.reset(token)
 
 
 def _answer(start_response: StartResponse, status: str, content_type: str, body: bytes) -> Iterable[bytes]:

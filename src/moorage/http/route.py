@@ -14,6 +14,8 @@ from moorage.http.schema import AnySchema
 
 S = TypeVar("S")
 Handler = Callable[[S, Call], Reply]
+ROUTE = "moorage.route"
+"""In the WSGI environment, the path of the route that a request has come to."""
 
 
 def nobodys(_call: Call) -> Target:

@@ -10,7 +10,7 @@ import requests
 from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
 
-from moorage.core import openstack_services
+from moorage.core import context, openstack_services
 from moorage.images.contract import ImagesUnavailableError
 
 Json = dict[str, Any]
@@ -36,7 +36,8 @@ class ImageLink:
         **options: Any,
     ) -> requests.Response:
         """The answer, whatever its status; `path` is below `/v2`."""
-        sent = {**(headers or {}), **({} if token is None else {"X-Auth-Token": token})}
+        credentials = {} if token is None else {"X-Auth-Token": token}
+        sent = {**context.request_headers(), **(headers or {}), **credentials}
         try:
             begin = openstack_services.versioned(self._adapter, "/v2")
             answer = self._adapter.request(

@@ -39,6 +39,8 @@ _LOAD = (
         operations.c.result,
         operations.c.secrets,
         operations.c.cancel_reason,
+        operations.c.request_ids,
+        operations.c.step_since,
     )
     .join_from(operations, servers, operations.c.server_id == servers.c.id)
     .where(one_of(operations.c.id, "ids"))

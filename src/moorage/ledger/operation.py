@@ -30,5 +30,9 @@ class Operation:
     """What the agent has to know and nobody else may; it goes when the operation ends."""
     cancel_reason: str | None = None
     """Somebody wants it cancelled: it ends at the first step that allows it."""
+    request_ids: str | None = None
+    """Of the request that wanted it: the caller's own id, if it told one, and ours."""
+    step_since: datetime | None = None
+    """When it came to its step; None: not yet to a checkpoint."""
     resumed: bool = False
     """A conductor was at it before, and did not come to a checkpoint: it may have done half of a step."""

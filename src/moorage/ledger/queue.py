@@ -9,6 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from moorage.core import context
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import operations, servers
@@ -29,7 +30,7 @@ def enqueue(
 
     Attempts are numbered per server, across operations: an agent ignores whatever has a lower number than
     it has seen, so what an earlier operation still has under way can't undo this one. `secrets` are kept
-    until it ends, however it does.
+    until it ends, however it does. It goes by the ids of the request that it is written down in.
     """
     last = sa.select(sa.func.coalesce(sa.func.max(operations.c.attempt), 0)).where(
         operations.c.server_id == server_id
@@ -42,16 +43,26 @@ def enqueue(
         data=data,
         secrets=dict(secrets) if secrets else None,
         action_id=action_id,
+        request_ids=context.current().request_ids,
         due_at=due_at or utcnow(),
     )
     return int(connection.execute(statement.returning(operations.c.id)).scalar_one())
 
 
-def enqueue_first(connection: Connection, kind: str, action_ids: Mapping[int, int]) -> None:
+def enqueue_first(
+    connection: Connection, kind: str, action_ids: Mapping[int, int], request_ids: Mapping[int, str]
+) -> None:
     """Write down the first operation of each of several new servers, by their actions."""
     now = utcnow()
     rows = [
-        {"server_id": server_id, "kind": kind, "step": FIRST_STEP, "action_id": action_id, "due_at": now}
+        {
+            "server_id": server_id,
+            "kind": kind,
+            "step": FIRST_STEP,
+            "action_id": action_id,
+            "request_ids": request_ids[server_id],
+            "due_at": now,
+        }
         for server_id, action_id in action_ids.items()
     ]
     connection.execute(sa.insert(operations), rows)

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 import msgspec
 from prometheus_client import Histogram
 
+from moorage.core import context
+from moorage.core.context import WorkContext
 from moorage.network import neutron_faults, neutron_ports
 from moorage.network.contract import (
     AgreedNetworks,
@@ -50,7 +52,7 @@ SECONDS = Histogram(
     ["phase"],
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60),
 )
-T = TypeVar("T")
+T = TypeVar("T", PortRequest, Binding, ServerPorts)
 _TAKE_TRIES = 3
 
 
@@ -440,17 +442,21 @@ class NeutronNetwork:
     ) -> list[list[PortRecord] | NetworkError]:
         """Several at a time: most of it is waiting for Neutron."""
 
-        def outcome(item: T) -> list[PortRecord] | NetworkError:
+        whose = [context.about(item.server_uuid) for item in items]  # the threads don't know
+
+        def outcome(item: T, owner: WorkContext) -> list[PortRecord] | NetworkError:
             try:
-                return work(item)
+                with context.working(owner):
+                    return work(item)
             except NetworkError as error:
                 return error
             except NeutronFault as fault:
                 return neutron_faults.of_request(fault)
 
         if len(items) == 1:
-            return [outcome(items[0])]
-        return [future.result() for future in [self._pool.submit(outcome, item) for item in items]]
+            return [outcome(items[0], whose[0])]
+        futures = [self._pool.submit(outcome, *each) for each in zip(items, whose, strict=True)]
+        return [future.result() for future in futures]
 
 
 def _require_free(port: Json, order: PortRequest) -> None:

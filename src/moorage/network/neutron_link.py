@@ -11,7 +11,7 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
 from prometheus_client import Counter
 
-from moorage.core import openstack_services, paging
+from moorage.core import context, openstack_services, paging
 from moorage.core.paging import EndlessListError, MarkerGoneError, Page
 from moorage.network.contract import NetworkDeniedError, NetworkUnavailableError
 
@@ -157,7 +157,7 @@ class NeutronLink:
 
     def _send(self, method: str, path: str, headers: Mapping[str, str] | None = None, **options: Any) -> Json:
         CALLS.labels(method, path.split("/")[1]).inc()
-        sent = dict(headers or {})
+        sent = {**context.request_headers(), **(headers or {})}
         if self._token is not None:
             sent["X-Auth-Token"] = self._token
         try:

@@ -69,6 +69,6 @@ def __getattr__(name: str) -> Wsgi:
     if name != "application":
         raise AttributeError(name)
     conf = configuration()
-    log.set_up(conf.log.level)
+    log.set_up(conf.log.level, conf.log.format)
     globals()["application"] = built = build(conf)
     return built

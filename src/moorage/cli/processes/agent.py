@@ -64,7 +64,7 @@ def run(
         overrides["agent.state_directory"] = str(state_directory)
     ignore_hangup()
     conf = settings.read(config_file, overrides)
-    log.set_up(conf.log.level)
+    log.set_up(conf.log.level, conf.log.format, conf.agent.host)
     require_placement(conf)
     plugin = installed.find(conf.agent.driver)
     directory = Path(conf.agent.state_directory)

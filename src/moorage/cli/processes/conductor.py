@@ -44,7 +44,7 @@ def run(config_file: ConfigFiles = None) -> None:
     """
     ignore_hangup()
     conf = settings.read(config_file)
-    log.set_up(conf.log.level)
+    log.set_up(conf.log.level, conf.log.format)
     workers.require_current_schema(conf)
     require_network(conf)
     ending = Shutdown(conf.process.grace_seconds)

@@ -39,7 +39,7 @@ def run(
     ignore_hangup()
     given = {"consoles.listen": listen, "consoles.port": port}
     conf = settings.read(config_file, {name: value for name, value in given.items() if value is not None})
-    log.set_up(conf.log.level)
+    log.set_up(conf.log.level, conf.log.format)
     workers.require_current_schema(conf)
     ending = Shutdown(conf.process.grace_seconds)
     ending.listen()

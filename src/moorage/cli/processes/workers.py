@@ -62,7 +62,7 @@ def serve(
     metrics.share_among_workers()
     overrides = {f"{group}.{name}": value for name, value in given.items() if value is not None}
     conf = settings.read(config_file, overrides)
-    log.set_up(conf.log.level)
+    log.set_up(conf.log.level, conf.log.format)
     options = conf[group]
     authentication.check(conf, options.listen)
     if not settings.files(config_file):
@@ -106,7 +106,7 @@ def begin() -> cfg.ConfigOpts:
         signal.signal(number, signal.SIG_DFL)
     ignore_hangup()  # its parent reads everything anew, and starts new workers
     conf = settings.read()
-    log.set_up(conf.log.level)
+    log.set_up(conf.log.level, conf.log.format)
     return conf
 
 

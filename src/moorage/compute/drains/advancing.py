@@ -28,7 +28,9 @@ from moorage.compute.servers import actions, servers
 from moorage.compute.servers.server import Server
 from moorage.compute.servers.server_errors import ServerNotFound
 from moorage.compute.servers.states import VmState
+from moorage.core import context
 from moorage.core.clock import utcnow
+from moorage.core.context import WorkContext
 
 TRIES = 3
 RETRY_PAUSE = timedelta(seconds=20)
@@ -127,7 +129,8 @@ class _Round:
             self._note(one, LeavingState.STAYING, reason=ways.refusal(server, able, self._drain.way))
             return False
         try:
-            _MOVES[move](self._ask(server))
+            with context.working(self._whose(server)):
+                _MOVES[move](self._ask(server))
         except ComputeError as error:
             self._failed(one, str(error))
             return False
@@ -136,6 +139,11 @@ class _Round:
 
     def _ask(self, server: Server) -> ActionContext:
         return ActionContext(self._connection, server, self._drain.origin, self._down_time)
+
+    def _whose(self, server: Server) -> WorkContext:
+        """The request for the drain is what each of its moves goes back to."""
+        known = WorkContext(project_id=server.project_id, server=server.uuid, host=server.host or "")
+        return known.of_request(self._drain.origin.request_ids)
 
     def _failed(self, one: LeavingServer, reason: str) -> None:
         tries = one.tries + 1

@@ -27,6 +27,12 @@ class Origin:
     request_id: str
     user_id: str
     project_id: str
+    global_request_id: str = ""
+    """The caller's own, if it has told one."""
+
+    @property
+    def request_ids(self) -> str:
+        return f"{self.global_request_id} {self.request_id}".strip()
 
 
 @dataclass(slots=True)

@@ -128,7 +128,8 @@ def _insert(
     ]
     if members:
         connection.execute(sa.insert(server_group_members), members)
-    queue.enqueue_first(connection, "build", actions.start_many(connection, origins, "create"))
+    request_ids = {server_id: origin.request_ids for server_id, origin in origins.items()}
+    queue.enqueue_first(connection, "build", actions.start_many(connection, origins, "create"), request_ids)
 
 
 class LockedUsage:

@@ -22,7 +22,7 @@ from moorage.compute_api.servers import server_body, server_filters
 from moorage.compute_api.servers.passwords import password
 from moorage.compute_api.servers.server_views import ServerView
 from moorage.compute_api.service import ComputeService
-from moorage.core.log import REQUEST_ID
+from moorage.core import context
 from moorage.http.call import Call
 from moorage.http.reply import Reply, no_content
 
@@ -32,9 +32,10 @@ DETAIL_ALL = f"{RULE}servers:detail:get_all_tenants"
 
 
 def origin_of(call: Call) -> Origin:
-    """Who asks; a request that another service passed on carries two ids, of which ours is the last."""
-    request_id = REQUEST_ID.get().split()[-1]
-    return Origin(request_id, call.caller.user_id or "", call.caller.project_id or "")
+    asked = context.current()
+    return Origin(
+        asked.request_id, call.caller.user_id or "", call.caller.project_id or "", asked.global_request_id
+    )
 
 
 def find(connection: Connection, call: Call, *, deleted: bool = False) -> Server:
@@ -42,6 +43,7 @@ def find(connection: Connection, call: Call, *, deleted: bool = False) -> Server
     server = domain.find(
         connection, call.params["server_id"], project_id=visible_project(call), deleted=deleted
     )
+    context.learn(server=server.uuid, host=server.host or "")
     call.admit(owner_of(server))
     return server
 
@@ -49,6 +51,7 @@ def find(connection: Connection, call: Call, *, deleted: bool = False) -> Server
 def lock(connection: Connection, call: Call) -> Server:
     """As `find`, held until the transaction ends."""
     server = domain.lock(connection, call.params["server_id"], project_id=visible_project(call))
+    context.learn(server=server.uuid, host=server.host or "")
     call.admit(owner_of(server))
     return server
 

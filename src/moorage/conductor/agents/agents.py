@@ -54,6 +54,8 @@ class Agents:
                     payload=payload(work),
                     permit=True,
                     secrets=work.operation.secrets or {},
+                    request_ids=work.context.request_ids,
+                    project_id=work.server.project_id,
                 )
                 for work in works
             ]

@@ -24,8 +24,10 @@ from prometheus_client import Counter, Histogram
 from moorage.compute.servers import actions, servers
 from moorage.conductor.engine.kind import Kind
 from moorage.conductor.engine.operation_notifications import OperationNotifications
+from moorage.conductor.engine.step_log import StepLog
 from moorage.conductor.engine.work import Work, WriteTogether
 from moorage.conductor.engine.work_signal import WorkSignal
+from moorage.core import context
 from moorage.core.clock import utcnow
 from moorage.core.health import HealthCheck
 from moorage.db.database import Database
@@ -54,7 +56,6 @@ UNDECLARED = Counter(
     "Steps that followed another one though their kind of operation does not say so.",
     ["kind", "step", "then"],
 )
-ENDED = Counter("moorage_conductor_operations_total", "Operations ended.", ["kind", "outcome"])
 OUTAGES = Counter("moorage_conductor_outages_total", "Batches lost because the ledger could not be reached.")
 BATCH = Histogram(
     "moorage_conductor_batch", "Operations leased at once.", buckets=(1, 2, 4, 8, 16, 32, 64, 128)
@@ -94,6 +95,7 @@ class Runner:
     ) -> None:
         self._database = database
         self._notices = notices
+        self._step_log = StepLog()
         self._kinds = kinds
         self._steps = {(kind.name, step.name): step for kind in kinds.values() for step in kind.steps}
         self._batch = batch
@@ -224,7 +226,8 @@ class Runner:
             return False
         kind, step = operation.kind, operation.step
         try:
-            self._kinds[kind].cancel(work, operation.cancel_reason)
+            with context.working(work.context):
+                self._kinds[kind].cancel(work, operation.cancel_reason)
         except Exception as error:
             LOG.exception("%s of server %s can't be cancelled at %s", kind, operation.server_uuid, step)
             self._put_off(work, error)
@@ -247,7 +250,8 @@ class Runner:
             for (kind, step), group in groups.items():
                 STEPS.labels(kind, step).inc(len(group))
                 try:
-                    self._kinds[kind].run(step, group)
+                    with context.working_together({work.server.uuid: work.context for work in group}):
+                        self._kinds[kind].run(step, group)
                 except Exception as error:
                     LOG.exception("step %s of %s failed for %d operations", step, kind, len(group))
                     broken.append(_Breakdown(group, error))
@@ -272,7 +276,8 @@ class Runner:
         operation = work.operation
         if operation.tries >= _MOST_TRIES:
             try:
-                self._kinds[operation.kind].give_up(work, f"{type(error).__name__}: {error}")
+                with context.working(work.context):
+                    self._kinds[operation.kind].give_up(work, f"{type(error).__name__}: {error}")
                 return
             except Exception:
                 LOG.exception("%s of server %s can't be given up", operation.kind, operation.server_uuid)
@@ -300,8 +305,8 @@ class Runner:
             LOG.info("%d operations were taken or ended while we were at them", lost)
         for work in kept:
             self._notices.told(work)
+            self._step_log.tell(work)
             if work.outcome is not None:
-                ENDED.labels(work.operation.kind, work.outcome).inc()
                 self._notices.ended(self._kinds[work.operation.kind], work)
         going_on = [work for work in kept if work.outcome is None and work.due_at is None]
         for work in kept:
@@ -369,8 +374,9 @@ def _write(connection: sa.Connection, works: Sequence[Work[Any]], now: datetime)
     changes: dict[tuple[str, ...], list[dict[str, Any]]] = defaultdict(list)
     parts: dict[WriteTogether, list[Any]] = defaultdict(list)
     for work in works:
-        for effect in work.writes:
-            effect(connection)
+        with context.working(work.context):
+            for effect in work.writes:
+                effect(connection)
         for writer, part in work.parts:
             parts[writer].append(part)
         if work.changes:

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from moorage.bus.notifications import Phase
 from moorage.compute.servers.server import Server
 from moorage.core.clock import utcnow
+from moorage.core.context import WorkContext
 from moorage.ledger.held_leases import Lease
 from moorage.ledger.operation import Operation
 
@@ -98,6 +99,19 @@ class Work(Generic[S]):
         self.state = self.read(self.operation.data)
         self._begin_page()
 
+    @property
+    def context(self) -> WorkContext:
+        """For whatever is done for it."""
+        operation, server = self.operation, self.server
+        told = WorkContext(
+            project_id=server.project_id,
+            user_id=server.user_id,
+            server=operation.server_uuid,
+            host=server.host or "",
+            operation=f"{operation.kind}-{operation.id}-{operation.attempt}",
+        )
+        return told.of_request(operation.request_ids or "")
+
     def holds(self) -> bool:
         """Whether this conductor still has the say; a step asks before it takes away what others may use."""
         return self.lease.holds()
@@ -161,8 +175,15 @@ class Work(Generic[S]):
         """Put the state into what the ledger will have."""
         self.operation.data = msgspec.to_builtins(self.state)
 
+    @property
+    def last_step(self) -> str:
+        """That of the last checkpoint."""
+        return self._kept.step
+
     def kept(self) -> None:
         """The checkpoint is written: the next step begins on a clean page."""
+        if self.operation.step != self.last_step:
+            self.operation.step_since = utcnow()
         self.server = self.server.changed(self.changes)
         self._begin_page()
 

@@ -238,13 +238,15 @@ operations = sa.Table(
     sa.Column("step_since", Timestamp),
     sa.Column("trouble", sa.Text),
     sa.Column("cancel_reason", sa.Text),
+    sa.Column("request_ids", sa.String(128)),
     sa.Index("ix_operations_due", "finished_at", "due_at"),
     sqlite_autoincrement=True,
 )
 """`due_at` is when a conductor should look next: now for work, the deadline while an agent works. `result` is
 what the agent said, in a column of its own because it may come while a conductor writes the others; so is
 `cancel_reason`. `secrets` is what agents have to know and nobody else may, such as a password: whatever ends
-the operation erases it. `step_since` is when it came to its step, `trouble` why it is tried there again."""
+the operation erases it. `step_since` is when it came to its step, `trouble` why it is tried there again.
+`request_ids` is what log lines about it have: the caller's own id of the request, if it had one, and ours."""
 
 traces = sa.Table(
     "traces",

@@ -13,6 +13,7 @@ from keystoneauth1 import exceptions as keystone_errors
 from keystoneauth1.adapter import Adapter
 from prometheus_client import Counter
 
+from moorage.core import context
 from moorage.core.outage import Outage
 from moorage.placement.client.contract import PlacementDeniedError, PlacementUnavailableError
 
@@ -112,6 +113,7 @@ class PatientTransport:
     def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         """An answer below 500; raises `PlacementUnavailableError` when patience is at its end."""
         problem = ""
+        headers = {**context.request_headers(), **headers}
         for attempt in range(self._attempts):
             if attempt:
                 RETRIES.inc()

@@ -17,7 +17,7 @@ from keystoneauth1.adapter import Adapter
 from oslo_config import cfg
 from prometheus_client import Counter
 
-from moorage.core import paging
+from moorage.core import context, paging
 from moorage.core.config import ConfigError
 from moorage.core.microversions import Version, text
 from moorage.core.paging import EndlessListError, MarkerGoneError, Page
@@ -306,7 +306,11 @@ class IronicClient:
 
     def _send(self, method: str, path: str, body: Any, version: str, *, secret: bool = False) -> Any:
         """What is `secret` is in no log, whatever is logged of others."""
-        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        headers = {
+            **context.request_headers(),
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+        }
         if version:
             headers["X-OpenStack-Ironic-API-Version"] = version
         try:
