@@ -153,6 +153,10 @@ class Executor:
         """Servers that something is being done to, whose state says nothing yet."""
         return self._queues.busy()
 
+    def waiting(self) -> int:
+        """How many tasks wait for a thread, or for another task of their server."""
+        return self._queues.waiting()
+
     def stop(self) -> None:
         """Begin nothing more; the driver was closed, so what is at work ends soon and goes on next time."""
         with self._order:

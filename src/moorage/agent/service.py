@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 from oslo_config import cfg
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
 
 from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
@@ -57,6 +57,9 @@ from moorage.scheduler.aggregates import RATIOS
 
 LOG = logging.getLogger(__name__)
 SILENT = Counter("moorage_agent_heartbeat_failures_total", "Heartbeats that the bus did not take.")
+WAITING = Gauge(
+    "moorage_agent_tasks_waiting", "Tasks that were taken on and that nobody is at yet.", ["host"]
+)
 
 _ASK_AGAIN, _ASK_AGAIN_AT_LAST = 0.1, 2.0
 """Seconds after which a question is asked again: at first the conductor may only have to write something."""
@@ -322,6 +325,7 @@ class AgentService:
             self._ownership.about_to_beat()
         nodes = None if self._ownership is not None else self._node_facts() or self._said_nodes
         newest = self._journal.newest()  # before we look: then what we see is not older
+        WAITING.labels(self._settings.host).set(self._executor.waiting())
         busy = self._executor.busy()
         found = self._found(busy)
         bid = None if self._ownership is None else self._ownership.bid()

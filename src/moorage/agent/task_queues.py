@@ -47,6 +47,14 @@ class TaskQueues:
                 queue.waiting = task
             return False
 
+    def waiting(self) -> int:
+        """Tasks that were taken on and that no thread is at."""
+        with self._changed:
+            return sum(
+                (queue.waiting is not None) + (queue.work is not None and not queue.begun)
+                for queue in self._queues.values()
+            )
+
     def begin(self, task: Task) -> bool:
         """A thread is about to do the task; False if a newer one has come since, so that it must not."""
         with self._changed:

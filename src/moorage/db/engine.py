@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from moorage.core import private
 from moorage.core.config import ConfigError
-from moorage.db import pattern, redaction, statement_timeout
+from moorage.db import connection_count, pattern, redaction, statement_timeout
 
 IMMEDIATE = "moorage_immediate"
 """Execution option: this transaction will write, so SQLite takes its write lock at once."""
@@ -59,8 +59,11 @@ _ALIKE: dict[str, Any] = {
 def connect(url: str, *, pool_size: int = 10, sqlite_synchronous: str = "FULL") -> Engine:
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
-        return _sqlite(parsed, pool_size, sqlite_synchronous)
-    return _postgresql(parsed, pool_size)
+        engine = _sqlite(parsed, pool_size, sqlite_synchronous)
+    else:
+        engine = _postgresql(parsed, pool_size)
+    connection_count.watch(engine, 2 * pool_size)
+    return engine
 
 
 def from_conf(conf: cfg.ConfigOpts) -> Engine:

@@ -12,7 +12,7 @@ SOURCE = ROOT / "src" / "moorage"
 _METRIC = re.compile(r"\bmoorage_[a-z_]+")
 _SERIES = re.compile(r"_(?:bucket|count|sum)$")
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#]+)")
-_OWN_TOPS = {"src", "tests", "bench", "docs", "releasenotes", "requirements"}
+_OWN_TOPS = {"src", "tests", "bench", "docs", "releasenotes", "requirements", "monitoring"}
 
 
 def metrics() -> set[str]:

@@ -30,6 +30,7 @@ OLDEST = Gauge(
     ["kind", "step"],
 )
 HOSTS = Gauge("moorage_hosts", "Hosts by whether their agents are up.", ["state"])
+LAG = Gauge("moorage_hosts_lag_seconds", "Time since the last heartbeat of the most silent host that is up.")
 
 INTERVAL = 15.0
 _MOST = 20_000
@@ -56,9 +57,10 @@ class LedgerWatch:
         with self._database.read() as connection:
             found = recorded.listed(connection, Selection(), _MOST)
             up, known = liveness.hosts_up(connection, self._down_after), _hosts(connection)
-        HOSTS.labels("up").set(len(known & up))
-        HOSTS.labels("down").set(len(known - up))
         now = utcnow()
+        HOSTS.labels("up").set(len(known.keys() & up))
+        HOSTS.labels("down").set(len(known.keys() - up))
+        LAG.set(max((_lag(known[host], now) for host in up if host in known), default=0.0))
         seen = [(operation, self._onlooker.look(operation, now)) for operation in found]
         standing: Counter[tuple[str, ...]] = Counter()
         stuck: Counter[tuple[str, ...]] = Counter()
@@ -79,9 +81,14 @@ class LedgerWatch:
         self._shown[gauge] = set(values)
 
 
-def _hosts(connection: Connection) -> set[str]:
-    query = sa.select(services.c.host).where(services.c.binary == AGENT_BINARY)
-    return set(connection.execute(query).scalars())
+def _hosts(connection: Connection) -> dict[str, datetime | None]:
+    """When each was heard of last."""
+    query = sa.select(services.c.host, services.c.seen_at).where(services.c.binary == AGENT_BINARY)
+    return {row.host: row.seen_at for row in connection.execute(query)}
+
+
+def _lag(seen_at: datetime | None, now: datetime) -> float:
+    return 0.0 if seen_at is None else max(0.0, (now - seen_at).total_seconds())
 
 
 def _ages(seen: list[tuple[RecordedOperation, Standing]], now: datetime) -> dict[tuple[str, ...], float]:

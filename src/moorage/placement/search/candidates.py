@@ -9,6 +9,7 @@ from itertools import islice
 from operator import length_hint
 
 import numpy as np
+from prometheus_client import Histogram
 
 from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.fleet.names import UnknownNameError
@@ -20,7 +21,14 @@ from moorage.placement.search.providers import ProviderFilters, find_providers
 from moorage.placement.search.request import RequestGroup, SearchRequest
 from moorage.placement.search.result import Candidate, LoneCandidates, SearchOptions, SearchResult, Strategy
 
+SECONDS = Histogram(
+    "moorage_placement_search_seconds",
+    "Time to find the candidates for a request.",
+    buckets=(0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3),
+)
 
+
+@SECONDS.time()
 def find_candidates(
     fleet: Fleet, request: SearchRequest, options: SearchOptions | None = None
 ) -> SearchResult:
