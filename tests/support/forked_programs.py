@@ -1,10 +1,11 @@
 """Our programs, each forked from one that has imported everything: that saves a second of processor time a
-start, and tests start some hundreds.
+start, and tests start some hundreds. Likewise those of a neighbour that starts many (`share`): two seconds
+each.
 
-What is imported is what the program itself imports, nothing else. The new process is a child of ours, in all
-respects: its standard files, session, directory, environment, arguments. A start that asks for more
-(another user, say), or whose environment changes how Python starts, is not forked.
-`MOORAGE_FORK=0` forks nothing.
+What is imported is what the program itself imports, nothing else; of a neighbour, what its programs do. The
+new process is a child of ours, in all respects: its standard files, session, directory, environment,
+arguments. A start that asks for more (another user, say), or whose environment changes how Python starts, is
+not forked. `MOORAGE_FORK=0` forks nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,8 @@ PROGRAMS = Path(sys.executable).parent
 _IMPORTED = Path(__file__).with_name("imported_program.py")
 _PREFIXES = ("PYTHON", "LD_", "LANG", "LC_", "TZ", "PROMETHEUS_", "MALLOC_", "OPENBLAS_", "OMP_")
 """Of variables that matter while a program imports."""
+_WHERE = "PYTHONPATH"
+"""A neighbour is told where else its modules are when it is forked."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 _new_process = subprocess.Popen
@@ -34,16 +38,31 @@ _plan = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-
 _SPECIAL = {"preexec_fn", "startupinfo", "process_group", "gid", "gids", "uid", "umask"}
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What is imported once, for all that are forked from it."""
+
+    programs: Path
+    """Their directory, in which their Python is, too."""
+    name: str = ""
+    """Of the only one of them; of a neighbour it may be any."""
+    modules: tuple[str, ...] = ()
+    """What they import, or some of them do."""
+
+
 class ImportedProgram:
     """The test's side of `imported_program.py`, which ends when we do."""
 
-    def __init__(self, name: str) -> None:
-        self.environment = _early(os.environ)
+    def __init__(self, kind: Kind, environment: Mapping[str, str]) -> None:
+        self.environment = _early(environment)
         self._turn = threading.Lock()
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        python = sys.executable if kind.name else str(kind.programs / "python")
+        variables = {name: value for name, value in environment.items() if kind.name or name != _WHERE}
         with theirs:
             self._process = _new_process(
-                [sys.executable, str(_IMPORTED), name, str(theirs.fileno())],
+                [python, str(_IMPORTED), kind.name, str(theirs.fileno()), *kind.modules],
+                env=variables,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -51,7 +70,7 @@ class ImportedProgram:
                 start_new_session=True,
             )
         if self._orders.recv(16) != b"ready":
-            raise RuntimeError(f"{name} can't be imported: {self._process.wait()}")
+            raise RuntimeError(f"{kind} can't be imported: {self._process.wait()}")
         atexit.register(self._orders.close)
 
     def start(self, asked: Mapping[str, Any], files: Sequence[int]) -> int:
@@ -81,19 +100,27 @@ class _AsParentOfOrphans:
             ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, int(kind._waiting > 0), 0, 0, 0)
 
 
-_programs: dict[str, ImportedProgram] = {}
+_programs: dict[Kind, ImportedProgram] = {}
+_neighbours: dict[Path, Kind] = {}
 _lock = threading.Lock()
 
 
-def _program(name: str) -> ImportedProgram:
+def share(programs: Path, *modules: str) -> None:
+    """Fork what is started from this directory, from now on: a neighbour's programs, which import these."""
+    _neighbours[programs] = Kind(programs, modules=modules)
+
+
+def _program(kind: Kind, environment: Mapping[str, str]) -> ImportedProgram:
     with _lock:
-        if name not in _programs:
-            _programs[name] = ImportedProgram(name)
-        return _programs[name]
+        if kind not in _programs:
+            _programs[kind] = ImportedProgram(kind, environment)
+        return _programs[kind]
 
 
 def _early(environment: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in environment.items() if name.startswith(_PREFIXES)}
+    return {
+        name: value for name, value in environment.items() if name.startswith(_PREFIXES) and name != _WHERE
+    }
 
 
 class ForkedProgram(subprocess.Popen[Any]):
@@ -101,12 +128,12 @@ class ForkedProgram(subprocess.Popen[Any]):
 
     def _execute_child(self, *given: Any) -> None:
         plan = _plan.bind(self, *given).arguments
-        name = _ours(plan)
+        kind = _kind(plan)
         environment = dict(os.environ if plan["env"] is None else plan["env"])
-        if name is None or _early(environment) != _early(os.environ):
+        if kind is None or (kind.name and _changed(environment)):
             super()._execute_child(*given)  # type: ignore[misc]
             return
-        program = _program(name)
+        program = _program(kind, os.environ if kind.name else environment)
         if program.environment != _early(environment):
             super()._execute_child(*given)  # type: ignore[misc]
             return
@@ -123,15 +150,22 @@ class ForkedProgram(subprocess.Popen[Any]):
         self._close_pipe_fds(*(plan[pipe] for pipe in pipes))  # type: ignore[attr-defined]
 
 
-def _ours(plan: Mapping[str, Any]) -> str | None:
-    """The name of a program of ours, if nothing special is asked for."""
+def _changed(environment: Mapping[str, str]) -> bool:
+    """Whether a program of ours might import something else in it."""
+    return _early(environment) != _early(os.environ) or environment.get(_WHERE) != os.environ.get(_WHERE)
+
+
+def _kind(plan: Mapping[str, Any]) -> Kind | None:
+    """Of a program that can be forked, if nothing special is asked for."""
     words = plan["args"]
     if isinstance(words, str | bytes | os.PathLike) or plan["executable"] is not None or plan["shell"]:
         return None
+    if any(plan[part] not in (None, -1) for part in _SPECIAL) or plan["pass_fds"]:
+        return None
     program = Path(os.fsdecode(words[0]))
-    special = any(plan[part] not in (None, -1) for part in _SPECIAL) or plan["pass_fds"]
-    is_ours = program.parent == PROGRAMS and program.name.split("-")[0] == "moorage"
-    return program.name if is_ours and not special else None
+    if program.parent == PROGRAMS and program.name.split("-")[0] == "moorage":
+        return Kind(PROGRAMS, program.name)
+    return None if program.name == "python" else _neighbours.get(program.parent)
 
 
 def install() -> None:

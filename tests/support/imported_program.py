@@ -1,9 +1,10 @@
-"""A program of ours that has imported all it needs, and then waits to be forked: see `forked_programs.py`.
+"""A program that has imported all it needs, and then waits to be forked: see `forked_programs.py`.
 
-    python imported_program.py NAME SOCKET
+    python imported_program.py NAME SOCKET [MODULE...]
 
 Runs as the program's own Python would, from its directory. What it is asked for comes over the socket: the
-arguments, directory and environment of a new process as JSON, with its standard files.
+arguments, directory and environment of a new process as JSON, with its standard files. Without a name it is
+all programs of its directory at once, which import these modules.
 """
 
 from __future__ import annotations
@@ -37,7 +38,20 @@ def load(name: str) -> Callable[[], Any]:
     return program
 
 
-def begin(program: str, asked: dict[str, Any], files: list[int]) -> None:
+def load_any(modules: list[str]) -> Callable[[], Any]:
+    """What calls the installed program that a forked process has become."""
+    points = {point.name: point for point in importlib.metadata.entry_points(group="console_scripts")}
+    for module in modules:
+        importlib.import_module(module)
+
+    def program() -> Any:
+        sys.path[1:1] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        return points[Path(sys.argv[0]).name].load()()
+
+    return program
+
+
+def begin(asked: dict[str, Any], files: list[int]) -> None:
     """Become the process that was asked for."""
     if asked["session"]:
         os.setsid()
@@ -47,19 +61,19 @@ def begin(program: str, asked: dict[str, Any], files: list[int]) -> None:
         os.close(file)
     os.environ.clear()
     os.environ.update(asked["environment"])
-    sys.argv = asked["arguments"]
+    sys.argv[:] = asked["arguments"]  # some remember it when they are imported
     sys.orig_argv = [sys.executable, *asked["arguments"]]
-    ctypes.CDLL(None).prctl(_PR_SET_NAME, program.encode()[:15], 0, 0, 0)
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, Path(sys.argv[0]).name.encode()[:15], 0, 0, 0)
 
 
-def fork(program: str, asked: dict[str, Any], files: list[int]) -> int:
+def fork(asked: dict[str, Any], files: list[int]) -> int:
     """0 in the new process. To us it is a grandchild without parents: the test's process takes it in."""
     told, tell = os.pipe()
     between = os.fork()
     if between == 0:
         pid = os.fork()
         if pid == 0:
-            begin(program, asked, files)
+            begin(asked, files)
             return 0
         os.write(tell, str(pid).encode())
         os._exit(0)
@@ -70,13 +84,13 @@ def fork(program: str, asked: dict[str, Any], files: list[int]) -> int:
     return pid
 
 
-def serve(program: str, orders: socket.socket) -> bool:
+def serve(orders: socket.socket) -> bool:
     """Until nobody is there to ask (False); True in a process that was forked."""
     while True:
         asked, files, _, _ = socket.recv_fds(orders, LARGEST, 3)
         if not asked:
             return False
-        pid = fork(program, json.loads(asked), files)
+        pid = fork(json.loads(asked), files)
         if pid == 0:
             return True
         for file in files:
@@ -85,14 +99,14 @@ def serve(program: str, orders: socket.socket) -> bool:
 
 
 def main() -> None:
-    name, number = sys.argv[1:]
+    name, number, *modules = sys.argv[1:]
     sys.path[0] = str(Path(sys.executable).parent)
-    program = load(name)
+    program = load(name) if name else load_any(modules)
     gc.collect()
     gc.freeze()  # what is never looked at is never copied
     with socket.socket(fileno=int(number)) as orders:
         orders.send(b"ready")
-        is_new = serve(name, orders)
+        is_new = serve(orders)
     if is_new:
         sys.exit(program())
 

@@ -14,14 +14,23 @@ import requests
 from tests.lab.ironic import hardware, settings
 from tests.lab.ironic.nodes import HEADERS, Nodes
 from tests.lab.ironic.pristine import IRONIC, ironic_database
+from tests.support import forked_programs
 from tests.support.postgres import Postgres
 from tests.support.processes import Service, free_port, start_service, wait_until
 from tests.support.profiles import Settings, ini
 
 _WSGI = """import sys
-sys.argv = ["ironic-api", "--config-file", {config!r}]
+sys.argv[:] = ["ironic-api", "--config-file", {config!r}]
 from ironic.wsgi import application
 """
+_IMPORTS = (
+    *("ironic.command.conductor", "ironic.api.wsgi", "ironic.api.app", "ironic.objects"),
+    *("ironic.db.sqlalchemy.api", "ironic.common.image_service"),
+    "keystonemiddleware.auth_token",
+    *("psycopg2", "sqlalchemy.dialects.postgresql.psycopg2"),
+)
+"""What its services take most of their start for. Not its manager, which looks at its configuration when it
+is imported, nor gunicorn, which looks where it is."""
 
 
 class Neighbours(Protocol):
@@ -47,6 +56,7 @@ def running(
 ) -> Iterator[Nodes]:
     """A new, empty Ironic; what is yielded enrols nodes in it and asks about them."""
     programs, port = IRONIC.bin(), free_port()
+    forked_programs.share(programs, *_IMPORTS)
     token = "" if beside is None else beside.token
     with ExitStack() as stack:
         url = ironic_database(database)

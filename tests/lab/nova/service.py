@@ -20,7 +20,7 @@ from tests.lab.nova import settings
 from tests.lab.nova.pristine import NOVA, new_databases
 from tests.lab.openstack.service import OpenStack
 from tests.lab.wsgi import serve
-from tests.support import rabbitmq
+from tests.support import forked_programs, rabbitmq
 from tests.support.postgres import Postgres
 from tests.support.processes import NotReadyError, Service, free_port, start_service, wait_until
 from tests.support.profiles import ini
@@ -29,6 +29,15 @@ MICROVERSION = "2.96"
 _VARIABLES = {"OS_NOVA_DISABLE_EVENTLET_PATCHING": "true", "PYTHONWARNINGS": "ignore"}
 """Native threads."""
 PATIENCE = 180.0
+_IMPORTS = (
+    *("nova.cmd.compute", "nova.cmd.conductor", "nova.cmd.manage", "nova.cmd.scheduler"),
+    *("nova.virt.fake", "nova.api.openstack.compute.routes", "nova.api.openstack.wsgi_app", "nova.api.auth"),
+    "keystonemiddleware.auth_token",
+    *("oslo_messaging._drivers.impl_rabbit", "kombu.transport.pyamqp", "oslo_db.sqlalchemy.enginefacade"),
+    *("psycopg2", "sqlalchemy.dialects.postgresql.psycopg2", "openstack.connection"),
+)
+"""What its services take a good part of their start for: a Nova has five, and two live side by side. Not its
+managers, which look at their configuration when they are imported, nor gunicorn, which looks where it is."""
 
 
 @dataclass
@@ -66,6 +75,7 @@ def running(
 ) -> Iterator[Nova]:
     """A new Nova with these hosts; at the URL `placement`, the token `admin` is an administrator's."""
     directory.mkdir(parents=True)
+    forked_programs.share(NOVA.bin(), *_IMPORTS)
     port = free_port()
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor())

@@ -1,4 +1,4 @@
-"""A program of ours that is forked is as one that was started."""
+"""A program that is forked, of ours or of a neighbour, is as one that was started."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import forked_programs
 from tests.support.forked_programs import PROGRAMS, ForkedProgram
 
 OURS = sorted(point.name for point in entry_points(group="console_scripts") if "moorage" in point.value)
@@ -68,3 +69,21 @@ def test_a_signal_ends_it(tmp_path: Path) -> None:
     program = started("auth", "set-password", "me", "--stdin", cwd=tmp_path)
     program.kill()
     assert program.wait(60) == -9
+
+
+def test_any_program_of_a_neighbour_is_forked_and_finds_its_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other programs beside ours stand in for a neighbour's."""
+    monkeypatch.setattr(forked_programs, "_neighbours", {})
+    forked_programs.share(PROGRAMS, "decimal")
+    told_by = 'import sys\nprint("here", sys.argv[0], "decimal" in sys.modules, file=sys.stderr)\n'
+    (tmp_path / "elsewhere.py").write_text(told_by)
+    command = [str(PROGRAMS / "pytest"), "-p", "elsewhere", "--collect-only"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    program = ForkedProgram(command, text=True, env=environment, cwd=tmp_path, **pipes)  # type: ignore[call-overload]
+    assert FORKED in Path(f"/proc/{program.pid}/cmdline").read_text()
+    output, errors, status = told(program)
+    assert f"here {command[0]} True" in errors
+    assert (status, "no tests collected" in output) == (5, True)
