@@ -79,6 +79,8 @@ class Connection:
         self._open: Any = None
         self._closed = threading.Event()
         self._on_lifecycle: list[Handler] = []
+        self._on_open: list[Callable[[Any], None]] = []
+        self._on_loss: list[Callable[[], None]] = []
         _EventLoop.start()
 
     def on_lifecycle(self, handler: Handler) -> None:
@@ -87,6 +89,14 @@ class Connection:
             self._on_lifecycle.append(handler)
             if self._open is not None:
                 self._register(self._open, handler)
+
+    def on_open(self, handler: Callable[[Any], None]) -> None:
+        """Each new connection, before anybody asks anything over it."""
+        self._on_open.append(handler)
+
+    def on_loss(self, handler: Callable[[], None]) -> None:
+        """As soon as it is noticed that a connection is lost."""
+        self._on_loss.append(handler)
 
     def current(self) -> Any:
         """One to look at the host with; LibvirtUnavailableError if there is none now."""
@@ -108,6 +118,8 @@ class Connection:
                 LOST.inc()
                 LOG.warning("libvirtd does not answer: %s", error)
                 self._drop(connection)
+                for handler in self._on_loss:
+                    handler()
                 if attempt and time.monotonic() >= deadline:
                     raise LibvirtUnavailableError(f"libvirtd does not answer: {error}") from error
             self._closed.wait(_PAUSE if attempt else 0.0)
@@ -122,6 +134,8 @@ class Connection:
             if self._open is None:
                 opened = libvirt.open(self._uri)
                 opened.setKeepAlive(*KEEPALIVE)
+                for look in self._on_open:
+                    look(opened)
                 for handler in self._on_lifecycle:
                     self._register(opened, handler)
                 self._open = opened

@@ -16,6 +16,7 @@ import libvirt
 from moorage.drivers.contract import CRASHED, NO_STATE, PAUSED, RUNNING, SHUT_DOWN, SUSPENDED, DriverError
 from moorage.drivers.libvirt.connection import Connection
 from moorage.drivers.libvirt.domain import live_xml, mark
+from moorage.drivers.libvirt.forgotten_guests import ForgottenGuests
 from moorage.drivers.libvirt.start_gate import StartGate
 from moorage.drivers.libvirt.stuck_starts import STARTING, StuckStartError, StuckStarts
 
@@ -46,11 +47,21 @@ _REMOVALS = 50
 
 
 class Domains:
-    def __init__(self, connection: Connection, node_uuid: str, gate: StartGate, stuck: StuckStarts) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        node_uuid: str,
+        gate: StartGate,
+        stuck: StuckStarts,
+        forgotten: ForgottenGuests,
+    ) -> None:
         self.connection = connection
         self.gate = gate
         self.stuck = stuck
+        self._forgotten = forgotten
         self._node_uuid = node_uuid
+        connection.on_open(self._look_for_forgotten)
+        connection.on_loss(forgotten.mend)
 
     def powers(self) -> dict[str, int]:
         """Of all servers that are here. Who asks does not wait for a libvirtd that is away."""
@@ -61,7 +72,7 @@ class Domains:
                 with contextlib.suppress(libvirt.libvirtError):  # it went away while we looked
                     if self._is_ours(domain):
                         is_stuck = self.stuck.includes(domain)
-                        found[domain.UUIDString()] = SHUT_DOWN if is_stuck else _power(domain)
+                        found[domain.UUIDString()] = SHUT_DOWN if is_stuck else self._power(domain)
             return found
 
         with speaking("list the servers"):
@@ -69,10 +80,17 @@ class Domains:
 
     def power(self, server_uuid: str) -> int:
         """DriverError if it is not here."""
-        return self.on(server_uuid, "look at", _power)
+        found = self.power_if_there(server_uuid)
+        if found is None:
+            raise DriverError(f"server {server_uuid} is not on this host")
+        return found
 
     def power_if_there(self, server_uuid: str) -> int | None:
-        return self.if_there(server_uuid, _power)
+        return self.if_there(server_uuid, self._power)
+
+    def is_forgotten(self, server_uuid: str) -> bool:
+        """Whether it runs, and libvirtd does not know."""
+        return self._forgotten.pid(server_uuid) is not None
 
     def if_there(self, server_uuid: str, call: Callable[[Any], T]) -> T | None:
         """What `call` says of a domain; None if it is not here, or leaves while it is looked at."""
@@ -93,6 +111,7 @@ class Domains:
             domain = self._find(connection, server_uuid)
             if domain is None:
                 raise DriverError(f"server {server_uuid} is not on this host")
+            self._forgotten.require_known(server_uuid)
             return call(domain)
 
         with speaking(f"{what} the server"):
@@ -161,7 +180,7 @@ class Domains:
             if self._is_stuck(server_uuid, state):
                 raise StuckStartError(self.on(server_uuid, "look at", lambda domain: str(domain.name())))
             if state != STARTING:
-                return state is not None and state[0] not in _OFF
+                return self.is_forgotten(server_uuid) or (state is not None and state[0] not in _OFF)
             time.sleep(_LOOKS)
         raise DriverError(f"server {server_uuid} does not get started", retry_elsewhere=True)
 
@@ -181,6 +200,7 @@ class Domains:
             domain = self._find(connection, server_uuid)
             if domain is None or self.stuck.includes(domain):
                 return
+            self._forgotten.end(server_uuid, str(domain.name()))
             for attempt in range(_FORCE_ATTEMPTS):
                 with contextlib.suppress(libvirt.libvirtError):  # none is at work: else we would wait for it
                     domain.abortJob()
@@ -241,6 +261,17 @@ class Domains:
 
         with speaking(f"use the machine type {machine}"):
             return self.connection.run(ask)
+
+    def _look_for_forgotten(self, connection: Any) -> None:
+        off = []
+        for domain in connection.listAllDomains(libvirt.VIR_CONNECT_LIST_DOMAINS_INACTIVE):
+            with contextlib.suppress(libvirt.libvirtError):  # it went away while we looked
+                if self._is_ours(domain):
+                    off.append(str(domain.UUIDString()))
+        self._forgotten.look(off)
+
+    def _power(self, domain: Any) -> int:
+        return RUNNING if self.is_forgotten(domain.UUIDString()) else _power(domain)
 
     def _find(self, connection: Any, server_uuid: str) -> Any:
         try:

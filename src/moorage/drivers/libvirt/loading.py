@@ -16,6 +16,7 @@ from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.connection import Connection
 from moorage.drivers.libvirt.domains import Domains, speaking
 from moorage.drivers.libvirt.driver import LibvirtDriver
+from moorage.drivers.libvirt.forgotten_guests import ForgottenGuests
 from moorage.drivers.libvirt.guest_places import GuestPlaces, topologies
 from moorage.drivers.libvirt.host.inventory import HostInventory
 from moorage.drivers.libvirt.host.node_identity import node_uuid
@@ -65,7 +66,11 @@ def driver(
         node_uuid=uuid,
         settings=settings,
         domains=Domains(
-            connection, uuid, StartGate(settings.client_timeout), StuckStarts(settings.state_path)
+            connection,
+            uuid,
+            StartGate(settings.client_timeout),
+            StuckStarts(settings.state_path),
+            ForgottenGuests(settings.state_path, uuid),
         ),
         store=images,
         images=cache,

@@ -70,7 +70,7 @@ OPTIONS: Options = {
             "daemon_state_path",
             default="/run/libvirt/qemu",
             help="Where libvirtd keeps what it knows of running guests, as NAME.xml: looked into if a guest "
-            "is shown as being started for ever.",
+            "is shown as being started for ever, or as off while it runs.",
         ),
         cfg.FloatOpt(
             "client_timeout",

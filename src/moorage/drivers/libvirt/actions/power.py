@@ -83,13 +83,16 @@ class PowerButton:
         return self.start(server_uuid)
 
     def shut_down(self, server_uuid: str, call: DriverCall, seconds: float) -> None:
-        """By the power button, and by force if the guest does not follow; one that can't follow is not asked.
+        """By the power button, and by force if the guest does not follow; one that can't follow is not asked,
+        nor one that libvirtd has forgotten.
 
         What a suspended server has in its memory is kept.
         """
         backend, again = self._backend, self._backend.settings.shutdown_retry_interval
         deadline, pressed = time.monotonic() + seconds, float("-inf")
         while backend.domains.power(server_uuid) == RUNNING and time.monotonic() < deadline:
+            if backend.domains.is_forgotten(server_uuid):
+                break
             backend.calls.check(call)
             if time.monotonic() - pressed >= again:
                 backend.domains.on(server_uuid, "shut down", _press)
