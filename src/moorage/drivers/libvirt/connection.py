@@ -95,7 +95,7 @@ class Connection:
         self._on_open.append(handler)
 
     def on_loss(self, handler: Callable[[], None]) -> None:
-        """As soon as it is noticed that a connection is lost."""
+        """As soon as libvirtd has hung up, in a thread of its own: libvirt's must not wait for anybody."""
         self._on_loss.append(handler)
 
     def current(self) -> Any:
@@ -118,8 +118,6 @@ class Connection:
                 LOST.inc()
                 LOG.warning("libvirtd does not answer: %s", error)
                 self._drop(connection)
-                for handler in self._on_loss:
-                    handler()
                 if attempt and time.monotonic() >= deadline:
                     raise LibvirtUnavailableError(f"libvirtd does not answer: {error}") from error
             self._closed.wait(_PAUSE if attempt else 0.0)
@@ -134,6 +132,7 @@ class Connection:
             if self._open is None:
                 opened = libvirt.open(self._uri)
                 opened.setKeepAlive(*KEEPALIVE)
+                opened.registerCloseCallback(self._hung_up, None)
                 for look in self._on_open:
                     look(opened)
                 for handler in self._on_lifecycle:
@@ -146,6 +145,11 @@ class Connection:
             handler(connection, domain, event, detail)
 
         connection.domainEventRegisterAny(None, libvirt.VIR_DOMAIN_EVENT_ID_LIFECYCLE, told, None)
+
+    def _hung_up(self, _: Any, reason: int, __: Any) -> None:
+        if reason != libvirt.VIR_CONNECT_CLOSE_REASON_CLIENT:
+            for handler in self._on_loss:
+                threading.Thread(target=handler, name="libvirt-loss", daemon=True).start()
 
     def _drop(self, connection: Any) -> None:
         with self._lock:

@@ -61,7 +61,6 @@ class Domains:
         self._forgotten = forgotten
         self._node_uuid = node_uuid
         connection.on_open(self._look_for_forgotten)
-        connection.on_loss(forgotten.mend)
 
     def powers(self) -> dict[str, int]:
         """Of all servers that are here. Who asks does not wait for a libvirtd that is away."""

@@ -1,36 +1,27 @@
 """Guests that run on though libvirt takes them for off: it can't read what it has written down about them.
 
-A libvirtd that is killed at the very moment when the copy of a disk has ended has written down a copy of no
-kind, which the next one refuses to read, and with it all that it knew of the guest (7.0 to 10.0; 11.3 is
-mended). So whenever we meet a libvirtd anew, the processes are held against what it says. A
-guest that it has forgotten counts as running, and nothing starts it twice; whatever switches it off ends its
-process. What could not be read is mended: at once when libvirtd is gone, which is mostly in time for the
-next one, and else for the one after that.
+So whenever we meet a libvirtd anew, the processes are held against what it says. A guest that it has
+forgotten counts as running, and nothing starts it twice; whatever switches it off ends its process. What
+libvirtd could not read is mended, so that it knows the guest after its next restart.
 """
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
-import re
 import select
 import signal
-import struct
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from prometheus_client import Counter
 
 from moorage.drivers.contract import DriverError
-from moorage.drivers.libvirt.domain import mark
+from moorage.drivers.libvirt.status_files import StatusFiles
 
 LOG = logging.getLogger(__name__)
 FOUND = Counter("moorage_libvirt_forgotten_guests_total", "Guests that run, and that libvirtd takes for off.")
 
-_COPY_OF_NO_KIND = re.compile(r"<mirror\b[^>]*\bjob=''[^>]*>.*?</mirror>\s*", re.DOTALL)
-_LOCK = "hhqqi4x"
-"""The kernel's `struct flock`, on machines of 64 bits."""
 _PATIENCE = ((signal.SIGTERM, 10_000), (signal.SIGKILL, 30_000))
 """What ends a QEMU, and for how many milliseconds it may take: what libvirt itself does."""
 
@@ -44,10 +35,8 @@ class ForgottenGuestError(DriverError):
 
 
 class ForgottenGuests:
-    def __init__(self, state_path: Path, node_uuid: str) -> None:
-        """`state_path` is where libvirtd keeps what runs; if it is not seen here, nothing is mended."""
-        self._path = state_path
-        self._node_uuid = node_uuid
+    def __init__(self, files: StatusFiles) -> None:
+        self._files = files
         self._found: dict[str, int] = {}
 
     def look(self, off: Collection[str]) -> None:
@@ -61,7 +50,7 @@ class ForgottenGuests:
             if known.get(server_uuid) != pid:
                 FOUND.inc()
                 LOG.error("%s", ForgottenGuestError(server_uuid, pid))
-        self.mend()
+        self._files.mend()
 
     def pid(self, server_uuid: str) -> int | None:
         """Of the guest's process, if libvirtd has forgotten it."""
@@ -94,56 +83,18 @@ class ForgottenGuests:
                 _end(process, pid)
         finally:
             os.close(process)
-        for left in (f"{name}.xml", f"{name}.pid"):  # of no use to anybody without the process
-            (self._path / left).unlink(missing_ok=True)
-
-    def mend(self) -> None:
-        """What no libvirtd can read, so that the next one can.
-
-        Only what nobody writes any more: there is no libvirtd, or one that is younger and has not read it.
-        """
-        try:
-            for path in self._path.glob("*.xml"):
-                text = path.read_text()
-                if _COPY_OF_NO_KIND.search(text) and self._is_ours(text) and not self._is_in_use(path):
-                    self._rewrite(path, _COPY_OF_NO_KIND.sub("", text))
-                    LOG.warning("%s said what no libvirtd can read, and is mended", path)
-        except OSError as error:
-            LOG.debug("what libvirtd has written down is not seen here: %s", error)
-
-    def _is_ours(self, text: str) -> bool:
-        return mark.NAMESPACE in text and self._node_uuid in text
-
-    def _is_in_use(self, path: Path) -> bool:
-        since = (self._path / "driver.pid").stat().st_mtime_ns
-        return self._daemon() is not None and path.stat().st_mtime_ns >= since
-
-    def _rewrite(self, path: Path, text: str) -> None:
-        made = path.with_suffix(".moorage-mended")  # libvirtd reads only what ends in `.xml`
-        made.touch(mode=0o600)
-        made.write_text(text)
-        os.replace(made, path)
+        self._files.forget(name)
 
     def _guests(self) -> Iterator[tuple[str, int]]:
         """UUIDs and processes of the guests on this host, whoever's: where there is more than one libvirtd on
         a machine, each has processes of its own."""
-        daemon = self._daemon()
+        daemon = self._files.daemon()
         space = None if daemon is None else _space(daemon)
         for directory in Path("/proc").glob("[0-9]*"):
             pid = int(directory.name)
             server_uuid = _guest_of(pid)
             if server_uuid and space in (None, _space(pid)):
                 yield server_uuid, pid
-
-    def _daemon(self) -> int | None:
-        """The process of libvirtd, which holds this file for as long as it lives."""
-        try:
-            with (self._path / "driver.pid").open("rb") as file:
-                asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-                kind, _, _, _, pid = struct.unpack(_LOCK, fcntl.fcntl(file, fcntl.F_GETLK, asked))
-        except OSError:
-            return None
-        return None if kind == fcntl.F_UNLCK else pid
 
 
 def _guest_of(pid: int) -> str:

@@ -24,6 +24,7 @@ from moorage.drivers.libvirt.host.settings import GuestSettings, HostSettings
 from moorage.drivers.libvirt.host.topology import GuestTopology
 from moorage.drivers.libvirt.settings import LibvirtSettings
 from moorage.drivers.libvirt.start_gate import StartGate
+from moorage.drivers.libvirt.status_files import LAST_WORDS, StatusFiles
 from moorage.drivers.libvirt.storage import server_directory
 from moorage.drivers.libvirt.storage.image_cache import DIRECTORY, ImageCache
 from moorage.drivers.libvirt.stuck_starts import StuckStarts
@@ -51,6 +52,8 @@ def driver(
     _prepare(settings.instances_path)
     connection = Connection(settings.connection_uri, settings.reconnect_seconds)
     uuid = node_uuid(directory)
+    files = StatusFiles(settings.state_path, uuid)
+    connection.on_loss(partial(files.mend, LAST_WORDS))
     guests = partial(topologies, settings.instances_path, uuid)
     inventory = HostInventory(host, connection.current, host_settings, directory, guests)
 
@@ -70,7 +73,7 @@ def driver(
             uuid,
             StartGate(settings.client_timeout),
             StuckStarts(settings.state_path),
-            ForgottenGuests(settings.state_path, uuid),
+            ForgottenGuests(files),
         ),
         store=images,
         images=cache,

@@ -36,6 +36,16 @@ _COPY = (
 )
 
 
+class NobodysCopyError(DriverError):
+    """See `status_files`."""
+
+    def __init__(self, server_uuid: str) -> None:
+        super().__init__(
+            f"libvirtd was killed when a copy of the disk of server {server_uuid} ended, and takes it for "
+            "being copied ever since: restart libvirtd, which guests do not notice"
+        )
+
+
 class Snapshots:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -138,8 +148,11 @@ class Snapshots:
                 return
             for disk in live_xml.disks(live_xml.parse(domain.XMLDesc())):
                 if disk.is_mirrored and Path(disk.source).parent.name == server_uuid:
-                    with contextlib.suppress(libvirt.libvirtError):
+                    try:
                         domain.blockJobAbort(disk.target, 0)
+                    except libvirt.libvirtError as error:
+                        if error.get_error_code() == libvirt.VIR_ERR_INVALID_ARG:
+                            raise NobodysCopyError(server_uuid) from error
 
         self._backend.domains.on(server_uuid, "end copies of", call)
 
