@@ -32,7 +32,7 @@ from moorage.bus.contract import (
     Result,
     Task,
 )
-from moorage.core import context
+from moorage.core import context, tracing
 from moorage.core.context import WorkContext
 from moorage.core.elastic_pool import PoolShare
 from moorage.drivers.contract import (
@@ -208,6 +208,7 @@ class Executor:
     def _tell(self, task: Task, result: Result, seconds: float) -> None:
         TASKS.labels(task.kind, "ok" if result.ok else "failed").inc()
         TASK_SECONDS.labels(task.kind).observe(seconds)
+        tracing.record(f"agent: {task.kind}", context.current(), seconds, None if result.ok else result.error)
         if result.ok:
             LOG.info("%s took %.3f s", task.kind, seconds)
         else:

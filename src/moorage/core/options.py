@@ -1,4 +1,4 @@
-"""The `[log]` and `[process]` options."""
+"""The `[log]`, `[tracing]` and `[process]` options."""
 
 from __future__ import annotations
 
@@ -21,6 +21,21 @@ OPTIONS: Options = {
             choices=list(LogFormat),
             help="Lines for people, or a JSON object a line with oslo.log's names, for machines that gather "
             "logs.",
+        ),
+    ],
+    "tracing": [
+        cfg.URIOpt(
+            "endpoint",
+            schemes=["http", "https"],
+            help="Where an OpenTelemetry collector takes traces (OTLP over HTTP), as http://collector:4318; "
+            "none by default. Needs moorage[tracing].",
+        ),
+        cfg.FloatOpt(
+            "sample",
+            default=1.0,
+            min=0.0,
+            max=1.0,
+            help="The share of requests that are traced; all processes choose the same ones.",
         ),
     ],
     "process": [

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from prometheus_client import Counter, Histogram
 
-from moorage.core import context, metrics
+from moorage.core import context, metrics, tracing
 from moorage.core.context import WorkContext
 from moorage.core.health import Health, HealthCheck
 from moorage.http import health_pages
@@ -78,7 +78,11 @@ class EntryMiddleware:
             method = environ["REQUEST_METHOD"]
             counted = method if method in _METHODS else "other"
             REQUESTS.labels(self._service, counted, seen_status).inc()
-            SECONDS.labels(self._service, counted, environ.get(ROUTE, "")).observe(seconds)
+            route = environ.get(ROUTE, "")
+            SECONDS.labels(self._service, counted, route).observe(seconds)
+            failure = f"status {seen_status}" if seen_status >= "500" else None
+            name = f"{self._service}: {counted} {route}".rstrip()
+            tracing.record(name, context.current(), seconds, failure, is_request=True)
             if LOG.isEnabledFor(logging.INFO):
                 query = environ.get("QUERY_STRING")
                 LOG.info(

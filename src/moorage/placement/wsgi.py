@@ -11,7 +11,7 @@ import os
 from oslo_config import cfg
 from oslo_middleware import cors
 
-from moorage.core import config, log
+from moorage.core import config, log, tracing
 from moorage.core import options as log_options
 from moorage.db import health
 from moorage.db import options as db_options
@@ -70,5 +70,6 @@ def __getattr__(name: str) -> Wsgi:
         raise AttributeError(name)
     conf = configuration()
     log.set_up(conf.log.level, conf.log.format)
+    tracing.set_up(conf, "moorage-placement")
     globals()["application"] = built = build(conf)
     return built

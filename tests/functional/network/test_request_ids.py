@@ -9,8 +9,9 @@ import pytest
 
 from moorage.core import log
 from moorage.core.context import WorkContext
+from tests.functional.network.asking import boot
 from tests.support.crossing import PROJECT, Crossing
-from tests.support.stage_neutron import NETWORK, StageNeutron
+from tests.support.stage_neutron import StageNeutron
 
 GLOBAL = "req-11111111-2222-4333-8444-555555555555"
 
@@ -44,16 +45,6 @@ def kept() -> Iterator[Kept]:
     yield handler
     root.removeHandler(handler)
     root.setLevel(level)
-
-
-def boot(cloud: Crossing, headers: dict[str, str]) -> tuple[str, str]:
-    """A server, and the id of the request for it."""
-    images = cloud.get("/image/v2/images")["images"]
-    image = next(found["id"] for found in images if "cirros" in found["name"])
-    server = {"name": "s", "flavorRef": "1", "imageRef": image, "networks": [{"uuid": NETWORK}]}
-    reply = cloud.api.simulate_post("/v2.1/servers", json={"server": server}, headers=headers)
-    assert reply.status_code == 202, reply.text
-    return reply.json["server"]["id"], reply.headers["x-openstack-request-id"]
 
 
 def test_every_process_knows_the_request_that_a_boot_goes_back_to(

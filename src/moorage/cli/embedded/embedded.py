@@ -25,7 +25,7 @@ from moorage.cli.processes import metadata_forwarding
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.consoles.server import ConsoleServer, listener
 from moorage.consoles.settings import ConsoleSettings
-from moorage.core import private
+from moorage.core import private, tracing
 from moorage.core.config import ConfigError
 from moorage.db import engine, migrate
 from moorage.drivers import installed
@@ -66,6 +66,7 @@ class Embedded:
         self.plan = plan
         self.conf = self._configure()
         authentication.check(self.conf, plan.listen)
+        tracing.set_up(self.conf, "moorage")
         private.directory(plan.data, _KEPT)
         self._claimed = _claim(plan.data)
         for_neutron = bool(self.conf.metadata.shared_secret)

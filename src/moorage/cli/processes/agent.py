@@ -21,7 +21,7 @@ from moorage.cli.processes import agent_driver, metadata_forwarding, neighbours,
 from moorage.cli.processes.agent_driver import ChosenDriver
 from moorage.cli.processes.placement_access import require_placement
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
-from moorage.core import log, private
+from moorage.core import log, private, tracing
 from moorage.core.config import ConfigError
 from moorage.drivers import installed
 from moorage.drivers.plugin import DriverContext
@@ -65,6 +65,7 @@ def run(
     ignore_hangup()
     conf = settings.read(config_file, overrides)
     log.set_up(conf.log.level, conf.log.format, conf.agent.host)
+    tracing.set_up(conf, "moorage-agent")
     require_placement(conf)
     plugin = installed.find(conf.agent.driver)
     directory = Path(conf.agent.state_directory)

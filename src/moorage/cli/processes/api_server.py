@@ -67,7 +67,7 @@ def _require_neighbours(conf: cfg.ConfigOpts) -> None:
 
 def worker() -> Wsgi:
     """The application of one worker process."""
-    conf = granian.begin()
+    conf = granian.begin("moorage-api")
     database = Database(engine.for_service(conf))
     images = ImageService.from_conf(conf, database)
     images.start()

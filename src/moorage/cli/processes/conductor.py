@@ -17,7 +17,7 @@ from moorage.cli.processes.network_access import require_network
 from moorage.cli.processes.placement_access import require_placement
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.conductor.service import ConductorService, ConductorSettings
-from moorage.core import log
+from moorage.core import log, tracing
 from moorage.core.health import HealthCheck
 from moorage.db import engine, health
 from moorage.db.database import Database
@@ -45,6 +45,7 @@ def run(config_file: ConfigFiles = None) -> None:
     ignore_hangup()
     conf = settings.read(config_file)
     log.set_up(conf.log.level, conf.log.format)
+    tracing.set_up(conf, "moorage-conductor")
     workers.require_current_schema(conf)
     require_network(conf)
     ending = Shutdown(conf.process.grace_seconds)

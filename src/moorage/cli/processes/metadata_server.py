@@ -50,7 +50,7 @@ def _require_secret(conf: cfg.ConfigOpts) -> None:
 
 def worker() -> Wsgi:
     """The application of one worker process."""
-    conf = granian.begin()
+    conf = granian.begin("moorage-metadata")
     return build(conf, Database(engine.for_service(conf)))
 
 

@@ -23,7 +23,7 @@ from sqlalchemy.engine import Engine
 from moorage.cli import authentication, settings
 from moorage.cli.errors import CommandError
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
-from moorage.core import log, metrics
+from moorage.core import log, metrics, tracing
 from moorage.db import engine, migrate
 
 LOG = logging.getLogger(__name__)
@@ -98,8 +98,8 @@ def _kill_workers() -> None:
         worker.kill()
 
 
-def begin() -> cfg.ConfigOpts:
-    """Called first by a factory, in a worker: the configuration that its parent was given."""
+def begin(service: str) -> cfg.ConfigOpts:
+    """Called first by a factory of `service`, in a worker: the configuration that its parent was given."""
     # A worker is forked with Granian's handlers of its parent, which would swallow the signal to stop if it
     # came now; Granian sets the worker's own when the application is built.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -107,6 +107,7 @@ def begin() -> cfg.ConfigOpts:
     ignore_hangup()  # its parent reads everything anew, and starts new workers
     conf = settings.read()
     log.set_up(conf.log.level, conf.log.format)
+    tracing.set_up(conf, service)
     return conf
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client import Counter, Histogram
 
 from moorage.conductor.engine.work import Work
+from moorage.core import tracing
 from moorage.core.clock import utcnow
 
 LOG = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ class StepLog:
             return
         seconds = _between(operation.step_since or operation.created_at, now)
         STEP_SECONDS.labels(operation.kind, work.last_step).observe(seconds)
+        tracing.record(f"{operation.kind}: {work.last_step}", work.context, seconds, work.error)
         if work.outcome is not None:
             self._tell_end(work, work.outcome, _between(operation.created_at, now))
         elif LOG.isEnabledFor(logging.INFO):
