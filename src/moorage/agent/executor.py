@@ -102,6 +102,8 @@ class Executor:
         self._queues = TaskQueues()
         self._order = threading.Lock()
         self._closed = False
+        self._stays: dict[str, str] = {}
+        """Servers that should not be here and can't be removed, with the reason that was told."""
         self._methods: Mapping[str, Callable[[Task], Facts]] = {
             "spawn": self._spawn,
             "destroy": self._destroy,
@@ -210,9 +212,19 @@ class Executor:
         TASK_SECONDS.labels(task.kind).observe(seconds)
         tracing.record(f"agent: {task.kind}", context.current(), seconds, None if result.ok else result.error)
         if result.ok:
+            self._stays.pop(task.server_uuid, None)
             LOG.info("%s took %.3f s", task.kind, seconds)
+        elif task.kind == DISCARD:
+            self._tell_that_it_stays(task.server_uuid, result.error)
         else:
             LOG.warning("%s failed after %.3f s: %s", task.kind, seconds, result.error)
+
+    def _tell_that_it_stays(self, server_uuid: str, reason: str) -> None:
+        """Nobody waits for the result of a discard, and it comes again at every full report: so the reason is
+        told here, and once."""
+        if self._stays.get(server_uuid) != reason:
+            self._stays[server_uuid] = reason
+            LOG.warning("server %s should not be here, and can't be removed: %s", server_uuid, reason)
 
     def _drop(self, task: Task, reason: str) -> None:
         """If it is wanted after all, it comes again."""

@@ -2,7 +2,8 @@
 
 Only the newest task of a server matters. A task is newer than another if its operation is, or if the
 operation is at a later attempt; within one attempt `destroy` comes after everything else, because it undoes
-it. A task that comes again gets the answer that it got before; but a destroy that failed is tried again.
+it. A task that comes again gets the answer that it got before; but a destroy that failed is tried again, and
+so is one that was done, if the server was seen here afterwards.
 """
 
 from __future__ import annotations
@@ -61,8 +62,11 @@ class NewestTask(msgspec.Struct):
     result: Result | None
 
     def may_be_tried_again(self, task: Task) -> bool:
-        failed = self.result is not None and not self.result.ok
-        return failed and is_removal(task) and self.fence == fence(task)
+        """A server is discarded only because it was seen here, whatever we answered before: a call that was
+        delayed may have brought it back, or its node may have been another host's then."""
+        if self.result is None or self.fence != fence(task):
+            return False
+        return task.kind == DISCARD or (is_removal(task) and not self.result.ok)
 
 
 class Journal:

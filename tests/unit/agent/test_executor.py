@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from moorage.bus.contract import ADMIN_PASSWORD, DISCARD
-from moorage.drivers.contract import RUNNING, SHUT_DOWN, NotOursError, ServerSpec
+from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverError, NotOursError, ServerSpec
 from moorage.drivers.fake.driver import FakeSettings
 from tests.support.processes import wait_until
 from tests.unit.agent.stand import Stand
@@ -150,6 +150,44 @@ def test_a_discarded_server_is_gone_and_nobody_hears_of_it(stand: Stand) -> None
     stand.wait_idle()
     time.sleep(0.05)
     assert len(stand.results) == 1
+
+
+def test_a_server_that_is_seen_after_its_end_is_ended_again(stand: Stand) -> None:
+    """By the same operation and attempt: there is nothing newer that a conductor could name."""
+    stand.do(stand.task("destroy", operation=2))
+    assert stand.wait_for(1)[0].ok
+    stand.driver.spawn(msgspec.convert(stand.task("spawn").payload, ServerSpec))  # as a call that was delayed
+    stand.do(stand.task("destroy", operation=2))
+    assert stand.wait_for(2)[1].ok, "who asks again has missed the answer"
+    assert list(stand.driver.servers()) == ["server-1"]
+    for _ in range(2):
+        stand.do(stand.task(DISCARD, operation=2))
+    wait_until(lambda: stand.driver.servers() == {}, "the server to go", 5)
+    stand.wait_idle()
+    stand.do(stand.task("spawn", operation=3))
+    assert stand.wait_for(3)[2].ok
+    stand.do(stand.task(DISCARD, operation=2))
+    stand.wait_idle()
+    assert list(stand.driver.servers()) == ["server-1"], "it is there again rightly"
+
+
+def test_why_a_server_can_not_be_discarded_is_told_once(
+    stand: Stand, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+
+    def refuse(server_uuid: str, node_uuid: str) -> None:
+        done.append(server_uuid)
+        raise DriverError("an operator protects it")
+
+    monkeypatch.setattr(stand.driver, "destroy", refuse)
+    for times in range(1, 4):
+        stand.do(stand.task(DISCARD))
+        wait_until(lambda times=times: len(done) == times, "the try", 5)  # type: ignore[misc]
+        stand.wait_idle()
+        wait_until(lambda: not stand.journal.unfinished(), "its result", 5)
+    told = [record.getMessage() for record in caplog.records if "can't be removed" in record.getMessage()]
+    assert told == ["server server-1 should not be here, and can't be removed: an operator protects it"]
 
 
 def test_interrupted_work_goes_on_after_a_restart(tmp_path: Path) -> None:

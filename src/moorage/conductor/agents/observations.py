@@ -42,6 +42,8 @@ _FOLLOWS = {
 }
 _LOOK_BACK = 20
 """So many operations of a server are looked through for one that its host was told about."""
+_MOST_NAMED = 10
+"""Servers that one line of the log names."""
 _NEWEST = (
     sa.select(sa.func.max(operations.c.id))
     .where(operations.c.server_id == servers.c.id)
@@ -177,7 +179,8 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, ObservedServ
     found = [_discard(_Stray(*row)) for row in connection.execute(query)]
     if found:
         STRAYS.inc(len(found))
-        LOG.warning("host %s has %d servers that should not be there any more", host, len(found))
+        named = ", ".join(task.server_uuid for task in found[:_MOST_NAMED])
+        LOG.warning("host %s has %d servers that should not be there any more: %s", host, len(found), named)
     return found
 
 
