@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import random
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -72,6 +72,7 @@ class Ownership:
         """What conductors know of our nodes."""
         self._wanted: dict[str, NodeFacts] = {}
         self._released: dict[str, int] = {}
+        self._heirs: dict[str, str] = {}
         self._withdrawn: dict[str, int] = {}
         self._gone: set[str] = set()
         self._vanished: set[str] = set()
@@ -138,12 +139,14 @@ class Ownership:
         mine = self.driver.share(self._host, basis.members) & eligible.keys()
         with self._lock:
             others = (self._epochs.keys() & eligible.keys()) - mine
-            leaving = [*leaving, *(uuid for uuid in others if eligible[uuid].free)]
+            passed_on = {uuid for uuid in others if eligible[uuid].free}
+            leaving = [*leaving, *passed_on]
             self._wanted = self._wishes(mine, eligible)
             for uuid in self._epochs.keys() & gone:
                 self._give_up(uuid)
             for uuid in self._epochs.keys() & leaving:
                 self._released[uuid] = self._give_up(uuid)
+            self._heirs |= self._heirs_of(passed_on, basis.members)
             self._gone |= set(gone)
             self._vanished = (self._vanished | set(gone)) - eligible.keys()
             self._keep()
@@ -168,12 +171,14 @@ class Ownership:
             bid = Bid(
                 wanted=[self._wanted.pop(uuid) for uuid in first],
                 released=dict(self._released),
+                heirs=dict(self._heirs),
                 gone=sorted(self._gone),
                 withdrawn=dict(self._withdrawn),
                 everything=self._everything,
                 question=question,
             )
             self._released.clear()
+            self._heirs.clear()
             self._withdrawn.clear()
             self._gone.clear()
             self._everything = False
@@ -254,6 +259,13 @@ class Ownership:
         return NodeFacts(
             node.uuid, node.name, node.hypervisor_type, capabilities.facts(self._abilities, node)
         )
+
+    def _heirs_of(self, node_uuids: set[str], members: Sequence[str]) -> dict[str, str]:
+        """Those that bid for them, or will: named by us, they need not bid again for what is nobody's."""
+        if not node_uuids:
+            return {}
+        peers = [member for member in members if member != self._host]
+        return {uuid: peer for peer in peers for uuid in self.driver.share(peer, members) & node_uuids}
 
     def _give_up(self, uuid: str) -> int:
         """The epoch at which it was ours; whoever grants it anew has to name a later one."""

@@ -157,6 +157,8 @@ class Bid(msgspec.Struct, frozen=True):
     """Nodes that it proposes to own, and own ones of which there is something new."""
     released: dict[str, int] = {}
     """Own nodes that it gives up, with the epochs at which it had them."""
+    heirs: dict[str, str] = {}
+    """Of these, the peers that should have them."""
     gone: list[str] = []
     """Own nodes that there are no more."""
     withdrawn: dict[str, int] = {}

@@ -219,6 +219,8 @@ class SharedFleet:
                 told[said.host] += [order] if order is not None else []
                 for host, lost in settlement.revoked.items():
                     told.setdefault(host, []).append(ownership.revocation(lost))
+                for host, won in settlement.passed_on.items():
+                    told.setdefault(host, []).append(ownership.grant(won))
             elif said.digest is not None:
                 lease = DOWN_AFTER.total_seconds()
                 told[said.host] += ownership.corrections(connection, said.host, said.digest, lease)

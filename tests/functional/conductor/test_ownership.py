@@ -70,6 +70,39 @@ def test_a_host_that_joins_gets_its_share_of_what_is_free(fleet: SharedFleet) ->
     assert shares(fleet)["a-2"] & used
 
 
+def test_what_a_host_passes_on_to_a_peer_is_never_nobodys(fleet: SharedFleet) -> None:
+    fleet.add_nodes("a", 30)
+    fleet.start("a-1", "a")
+    fleet.settle()
+    fleet.start("a-2", "a")
+    for _ in range(2):
+        for host in ("a-2", "a-1"):
+            fleet.look(host)
+            fleet.beat(host)
+            fleet.deliver(host)
+            assert set(fleet.owners().values()) <= {"a-1", "a-2"}
+    fleet.deliver("a-2")
+    found = shares(fleet)
+    assert found["a-2"]
+    assert {host: agent.owned() for host, agent in fleet.agents.items()} == found, "without another bid"
+
+
+def test_a_peer_that_died_meanwhile_gets_nothing(fleet: SharedFleet) -> None:
+    nodes = fleet.add_nodes("a", 30)
+    fleet.start("a-1", "a")
+    fleet.settle()
+    fleet.start("a-2", "a")
+    fleet.beat("a-2")
+    fleet.beat("a-1")
+    fleet.deliver("a-1")
+    fleet.kill("a-2")
+    fleet.look("a-1")
+    fleet.beat("a-1")
+    assert set(fleet.owners().values()) == {"a-1", ownership.NOBODY}
+    fleet.settle()
+    assert shares(fleet)["a-1"] == set(nodes)
+
+
 def test_node_and_server_leave_a_host_that_is_down_together(fleet: SharedFleet) -> None:
     nodes = fleet.add_nodes("a", 20)
     fleet.start("a-1", "a")

@@ -31,8 +31,7 @@ def of_group(site: Site, group: str) -> set[str]:
 
 
 def test_each_partition_is_managed_by_its_hosts_and_by_nobody_else(site: Site) -> None:
-    """Two that start together share what the first one had alone for a moment."""
-    wait_until(lambda: site.owned_by("a-1", "a-2") == of_group(site, "a"), "all to be owned", 30)
+    assert site.owned_by("a-1", "a-2") == of_group(site, "a")
     assert site.owned_by("b-1") == of_group(site, "b")
 
 

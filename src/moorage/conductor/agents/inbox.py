@@ -73,6 +73,8 @@ class Inbox:
         self._tell(heartbeat.host, recorded.orders)
         for host, lost in recorded.revoked.items():
             self._tell(host, [ownership.revocation(lost)])
+        for host, won in recorded.passed_on.items():
+            self._tell(host, [ownership.grant(won)])
 
     def _tell(self, host: str, orders: list[Task]) -> None:
         if not orders:
@@ -124,6 +126,7 @@ class Inbox:
         recorded.orders += [answer] if answer is not None else []
         for host, lost in change.revoked.items():
             recorded.revoked.setdefault(host, {}).update(lost)
+        recorded.passed_on |= change.passed_on
         recorded.nodes_changed |= change.changed
 
     def _write(self, work: Callable[[Connection], T]) -> T:
@@ -140,6 +143,7 @@ class _Recorded:
 
     orders: list[Task]
     revoked: dict[str, dict[str, int]] = field(default_factory=dict)
+    passed_on: dict[str, dict[str, int]] = field(default_factory=dict)
     nodes_changed: bool = False
 
 

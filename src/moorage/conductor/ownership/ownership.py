@@ -56,6 +56,8 @@ class OwnershipChange:
     granted: dict[str, int] = field(default_factory=dict)
     revoked: dict[str, dict[str, int]] = field(default_factory=dict)
     """By the host that lost them."""
+    passed_on: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By the host that got them without a bid."""
     traits: dict[str, list[str]] = field(default_factory=dict)
     """Of nodes that are the bidder's: what earlier owners told Placement, and it does not say."""
     changed: bool = False
@@ -98,6 +100,11 @@ def corrections(connection: Connection, host: str, digest: OwnershipDigest, leas
     return [Task(0, "", OWN, 0, "", {"granted": _owned(connection, host), "all": True, "lease": lease})]
 
 
+def grant(won: Mapping[str, int]) -> Task:
+    """For a host that did not ask; if it gets lost, the host's digest tells."""
+    return Task(0, "", OWN, 0, "", {"granted": dict(won)})
+
+
 def revocation(lost: Mapping[str, int]) -> Task:
     return Task(0, "", OWN, 0, "", {"revoked": dict(lost)})
 
@@ -126,7 +133,8 @@ def decide(connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: t
     """Decide about everything that a host bids, in the transaction of its heartbeat."""
     host, change = heartbeat.host, OwnershipChange()
     _forget(connection, host, bid.gone, change)
-    _release(connection, host, bid.released, change)
+    heirs = _living_heirs(connection, heartbeat, bid, down_after)
+    _release(connection, host, bid.released, heirs, change)
     _withdraw(connection, host, bid.withdrawn, change)
     rows = _locked(connection, [node.uuid for node in bid.wanted])
     change.granted |= {uuid: row.epoch for uuid, row in rows.items() if row.host == host}
@@ -230,8 +238,25 @@ def _withdraw(
         change.changed = True
 
 
-def _release(connection: Connection, host: str, released: Mapping[str, int], change: OwnershipChange) -> None:
-    """To nobody, unless a server has come to the node meanwhile: then it stays, at a new epoch."""
+def _living_heirs(
+    connection: Connection, heartbeat: Heartbeat, bid: Bid, down_after: timedelta
+) -> dict[str, str]:
+    """Of nodes that a host gives up, the peers that get them, if they live: they bid for them, or will."""
+    if not bid.heirs:
+        return {}
+    peers_up = set(members(connection, heartbeat, down_after)) - {heartbeat.host}
+    return {uuid: heir for uuid, heir in bid.heirs.items() if heir in peers_up}
+
+
+def _release(
+    connection: Connection,
+    host: str,
+    released: Mapping[str, int],
+    heirs: Mapping[str, str],
+    change: OwnershipChange,
+) -> None:
+    """To its heir or to nobody, unless a server has come to the node meanwhile: then it stays, at a new
+    epoch."""
     if not released:
         return
     rows = _locked(connection, released)
@@ -239,7 +264,11 @@ def _release(connection: Connection, host: str, released: Mapping[str, int], cha
     carrying = _servers_on(connection, held).keys()
     free = [uuid for uuid in held if uuid not in carrying]
     stay = [uuid for uuid in held if uuid in carrying]
-    _hand(connection, free, NOBODY)
+    for heir in {heirs.get(uuid, NOBODY) for uuid in free}:
+        inherited = [uuid for uuid in free if heirs.get(uuid, NOBODY) == heir]
+        _hand(connection, inherited, heir)
+        if heir != NOBODY:
+            change.passed_on[heir] = {uuid: rows[uuid].epoch + 1 for uuid in inherited}
     _hand(connection, stay, host)
     change.granted |= {uuid: rows[uuid].epoch + 1 for uuid in stay}
     change.changed |= bool(free)
