@@ -17,8 +17,10 @@ def port_of(metal: Nodes) -> int:
     return int(metal.url.rpartition(":")[2])
 
 
-def client(port: int) -> IronicClient:
-    auth: Any = get_plugin_loader("none").load_from_options(endpoint=f"http://127.0.0.1:{port}")
+def client(port: int, token: str = "") -> IronicClient:
+    """With the token of somebody whom it lets do everything, if that Ironic asks for one."""
+    name, options = ("admin_token", {"token": token}) if token else ("none", {})
+    auth: Any = get_plugin_loader(name).load_from_options(endpoint=f"http://127.0.0.1:{port}", **options)
     return IronicClient(Adapter(session.Session(auth=auth), service_type="baremetal"))
 
 

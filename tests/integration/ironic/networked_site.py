@@ -31,7 +31,7 @@ from tests.lab.openstack.service import OpenStack
 from tests.lab.openstack.settings import credentials
 from tests.support import postgres, rabbitmq
 from tests.support.deployment import Deployment, Shape
-from tests.support.processes import wait_until
+from tests.support.processes import free_port, wait_until
 from tests.support.profiles import Settings
 
 HOST, GROUP, FLAVOR, IMAGE = "metal-1", "a", "gold", "ramdisk"
@@ -92,6 +92,16 @@ class NetworkedSite:
         """As the program does that keeps what machines print."""
         with console_log(self.cloud.directory, machine).open("a") as file:
             file.write(text)
+
+    @contextmanager
+    def console_proxy(self) -> Iterator[int]:
+        """The port of one that runs meanwhile."""
+        proxy = self.cloud.server("console-proxy", "moorage-console-proxy", free_port())
+        proxy.start()
+        try:
+            yield proxy.port
+        finally:
+            proxy.end()
 
     def wait(self, server: str, status: str) -> None:
         wait_until(lambda: self.show(server)["status"] == status, f"the server to be {status}", 120)
@@ -204,6 +214,8 @@ def enrol(metal: Nodes, number: int) -> str:
     node = metal.enrol(
         f"a-{number}",
         GROUP,
+        console_interface="lab",
+        driver_info={"lab_console_port": free_port()},
         boot_interface="pxe",
         deploy_interface="ramdisk",
         network_interface="neutron",

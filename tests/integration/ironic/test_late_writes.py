@@ -6,9 +6,10 @@ import dataclasses
 import math
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
-from moorage.drivers.contract import RUNNING, DriverError, NotOursError
+from moorage.drivers.contract import RUNNING, DriverError, NotOursError, ServerSpec
 from tests.integration.ironic.late import (
     MODES,
     SETTINGS,
@@ -154,6 +155,67 @@ def test_a_late_rebuild_reaches_neither_the_next_server_nor_the_same_one(
     assert metal.show(node)["provision_updated_at"] == done, (
         "what was written to the disk since is still there"
     )
+    assert secret_on(postgres, node) == "the secret of rebuilt"
+    heir.destroy(server.uuid, node)
+    wait_until_free(metal, node)
+
+
+def refused_rebuild(server: ServerSpec, source: str) -> ServerSpec:
+    """To an image of which Ironic can't tell the type, which it finds out only when it is ordered."""
+    image = {"id": "image-2", "properties": {"baremetal:image_source": source, "baremetal:x": "y"}}
+    return msgspec.structs.replace(server, image=image, work="2")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_node_said_before_a_rebuild_does_not_reach_the_next_server(
+    metal: Nodes, proxy: FaultyProxy, node: str, postgres: Postgres, mode: str
+) -> None:
+    """The frozen driver was about to write it down again, since Ironic had refused the rebuild."""
+    first, heir = keeper(mode, proxy.port), keeper(mode, port_of(metal))
+    left, server = spec(metal, mode, node, "left"), spec(metal, mode, node, "next")
+    assert first.spawn(left) == RUNNING
+    wanted = refused_rebuild(left, metal.image("other"))
+    with (
+        held(proxy, "PATCH", "/nodes/", b"protected_reason") as late,
+        at_work(lambda: first.rebuild(wanted)) as failures,
+    ):
+        wait_for_strike(proxy)
+        heir.look()
+        heir.destroy(left.uuid, left.node_uuid)
+        wait_until_free(metal, node)
+        heir.look()
+        assert heir.spawn(server) == RUNNING
+        before = metal.show(node)
+        late.set()
+    assert [type(error) for error in failures] == [DriverError]
+    after = metal.show(node)
+    for field in ("instance_uuid", "instance_info", "protected", "protected_reason", "provision_state"):
+        assert after[field] == before[field]
+    assert secret_on(postgres, node) == "the secret of next"
+    heir.destroy(server.uuid, server.node_uuid)
+    wait_until_free(metal, node)
+
+
+def test_what_a_node_said_before_a_rebuild_does_not_reach_the_next_rebuild(
+    metal: Nodes, proxy: FaultyProxy, node: str, postgres: Postgres
+) -> None:
+    first, heir = keeper("scheduler", proxy.port), keeper("scheduler", port_of(metal))
+    server = spec(metal, "scheduler", node, "first")
+    assert first.spawn(server) == RUNNING
+    wanted = refused_rebuild(server, metal.image("other"))
+    with (
+        held(proxy, "PATCH", "/nodes/", b"protected_reason") as late,
+        at_work(lambda: first.rebuild(wanted)) as failures,
+    ):
+        wait_for_strike(proxy)
+        assert heir.rebuild(rebuilt(server, "rebuilt", "3")) == RUNNING
+        before = metal.show(node)
+        first.interrupt(server.uuid)  # it would try the rebuild again
+        late.set()
+    assert [type(error) for error in failures] == [DriverError]
+    after = metal.show(node)
+    assert after["instance_info"] == before["instance_info"]
+    assert after["provision_updated_at"] == before["provision_updated_at"]
     assert secret_on(postgres, node) == "the secret of rebuilt"
     heir.destroy(server.uuid, node)
     wait_until_free(metal, node)

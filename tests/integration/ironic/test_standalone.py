@@ -22,6 +22,7 @@ from tests.support import postgres
 from tests.support.moorage import PROGRAMS
 from tests.support.processes import Service, free_port, start_service, wait_until
 from tests.support.profiles import ini
+from tests.support.websockets import WebSocketClient
 
 pytestmark = pytest.mark.timeout(900)
 """The first test waits until Ironic has started."""
@@ -114,6 +115,10 @@ class Standalone:
         wait_until(there, status, 240)
         return shown
 
+    def serial_line(self, server: str) -> WebSocketClient:
+        shown = self.openstack("console", "url", "show", "--serial", server)
+        return WebSocketClient(str(shown["url"]), timeout=30)
+
     def delete(self, server: str) -> None:
         self.order("server", "delete", "--wait", server)
 
@@ -126,7 +131,8 @@ def metal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     directory = tmp_path_factory.mktemp("ironic")
     with postgres.start() as database, ironic.running(directory, database, ("a", "b"), 1) as made:
         for number in range(3):
-            made.enrol(f"a-{number}", "a")
+            line = {"lab_console_port": free_port()}
+            made.enrol(f"a-{number}", "a", console_interface="lab", driver_info=line)
         made.enrol("b-0", "b")
         yield made
 
@@ -164,6 +170,9 @@ def test_an_operator_is_told_what_to_do_and_sees_every_machine(site: Standalone)
 def test_a_machine_is_deployed_rebuilt_and_given_back_without_glance(site: Standalone) -> None:
     server = site.boot("life")
     node = site.await_status(server, "ACTIVE")["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+    line = site.serial_line(server)
+    line.send(b"anybody there?\n")
+    assert b"anybody there?" in line.receive(14), "through our own proxy, by our own token"
     info = site.metal.show(node)["instance_info"]
     deployable(info)
     assert info["image_type"] == "whole-disk"
@@ -180,6 +189,7 @@ def test_a_machine_is_deployed_rebuilt_and_given_back_without_glance(site: Stand
     assert {name: info[name] for name in parts} == parts
     assert info["image_source"].endswith("/parts")
     site.delete(server)
+    line.await_end()
     site.await_free(node)
 
 

@@ -20,6 +20,7 @@ class Nodes:
         self.url = url
         self.directory = directory
         """Ironic takes images from files in it."""
+        self.token = token
         self._headers = {**HEADERS, "X-Auth-Token": token} if token else HEADERS
 
     def image(self, name: str) -> str:

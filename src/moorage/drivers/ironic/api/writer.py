@@ -59,7 +59,8 @@ class Writer:
     def restore(self, mark: Mark, info: Info, added: Collection[str], *, protect: bool) -> None:
         """What the node said before a rebuild that was refused.
 
-        Late: refused, unless it is this deployment's still.
+        Late: refused, unless it is this deployment's still. If a second order of the same rebuild was taken
+        meanwhile, the node's record names the image before until it is rebuilt next; its disk does not care.
         """
         entries = [{"op": "add", "path": f"{_INFO}/{name}", "value": said} for name, said in info.items()]
         removals = [{"op": "remove", "path": f"{_INFO}/{name}"} for name in sorted(added)]
@@ -140,7 +141,8 @@ class Writer:
         self._client.attach(self._node_uuid, port_id)
 
     def detach(self, port_id: str) -> None:
-        """Late: refused, since a port is on one node only; the server's next attempt attaches it again."""
+        """Late: refused, since a port is on one node only. Who has brought it to another server on this very
+        node meanwhile has to attach it again: Ironic keeps no record of whose it is."""
         self._require()
         self._client.detach(self._node_uuid, port_id)
 
