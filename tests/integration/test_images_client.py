@@ -18,6 +18,8 @@ import pytest
 from moorage.images.catalogue import SEEDS
 from tests.integration.embedded import MOORAGE, Embedded, embedded
 from tests.lab.client.openstack import ClientError, openstack, order
+from tests.support.closing_server import ClosingHTTPServer
+from tests.support.processes import wait_until
 
 DATA = b"QFI\xfb" + os.urandom(3 * 1024 * 1024)
 SHA512 = hashlib.sha512(DATA).hexdigest()
@@ -114,10 +116,27 @@ def test_an_image_that_is_added_may_be_some_projects_alone(cloud: Embedded, disk
         connection.image.delete_image(image)
 
 
-def test_an_import_is_refused_with_the_way_to_do_it(cloud: Embedded) -> None:
+def test_an_image_is_imported_from_a_url(cloud: Embedded, disk: Path) -> None:
+    """By the client's command, and by openstacksdk in one go."""
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(disk.parent))
+    files = ClosingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=files.serve_forever, args=(0.05,), daemon=True).start()
+    url = f"http://127.0.0.1:{files.server_address[1]}/{disk.name}"
     connection: Any = cloud.connect()
-    assert connection.image.get_import_info().import_methods["value"] == []
-    made = connection.image.create_image(name="later", disk_format="raw", container_format="bare")
-    answer = connection.image.import_image(made, method="web-download", uri="http://127.0.0.1/x")
-    assert (answer.status_code, "Send the data with PUT" in answer.text) == (400, True)
-    connection.image.delete_image(made)
+    formats: dict[str, Any] = {"disk_format": "qcow2", "container_format": "bare"}
+    connection.image.create_image(name="later", **formats)
+    given = ("--method", "web-download", "--uri", url)
+    order(cloud.clouds_file, "moorage", "image", "import", *given, "later")
+    ways: dict[str, Any] = {"use_import": True, "import_method": "web-download", "uri": url}
+    connection.image.create_image(name="at-once", **ways, **formats)
+    for name in ("later", "at-once"):
+        wait_until(partial(is_active, connection, name), "the import", 60)
+        made = connection.image.find_image(name)
+        assert (made.size, made.hash_value) == (len(DATA), SHA512)
+        connection.image.delete_image(made)
+    files.shutdown()
+    files.server_close()
+
+
+def is_active(connection: Any, name: str) -> bool:
+    return bool(connection.image.find_image(name, ignore_missing=False).status == "active")

@@ -25,6 +25,13 @@ OPTIONS: Options = {
             min=1,
             help="MiB that an image of the built-in catalogue may have.",
         ),
+        cfg.ListOpt(
+            "import_hosts",
+            default=[],
+            help="Hosts from which the built-in catalogue imports images (web-download), each as a name or "
+            "as name:port; none for all. Set it if the rule web_download_image lets others than "
+            "administrators.",
+        ),
         cfg.IntOpt(
             "timeout",
             default=30,

@@ -42,7 +42,7 @@ class ImageRecord:
     os_hash_algo: str | None
     os_hash_value: str | None
     location: str | None
-    """Where its data is, if it is not with us."""
+    """Where machines fetch its data, if they do so themselves."""
     file: str | None
     """The name of its data in the directory of images."""
 

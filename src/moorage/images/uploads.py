@@ -60,18 +60,30 @@ class Uploads:
         """Give the image what `read` gives. If that breaks off, it is as it was, and no file is left."""
         if length is not None and length > self._max_size:
             raise self._too_large()
+        self.fill(image_id, self.begin(image_id), read, length)
+
+    def begin(self, image_id: str) -> str:
+        """The image is being saved from now on, by who names what this answers with."""
         upload = uuids.generate()
         self._database.transact(lambda connection: _take(connection, image_id, upload))
+        return upload
+
+    def fill(
+        self, image_id: str, upload: str, read: Read, length: int | None, location: str | None = None
+    ) -> None:
+        """As `receive`, for an upload that has begun; with `location`, machines find the data there, too."""
         name = image_files.name_of(image_id, upload)
         try:
+            if length is not None and length > self._max_size:
+                raise self._too_large()
             with self._files.write(name) as file:
                 values = self._copy(read, length, file, lambda: self._renew(image_id, upload))
                 self._files.finish(name, file)
         except BaseException:
             self._files.remove(name)
-            self._give_back(image_id, upload)
+            self.give_back(image_id, upload)
             raise
-        self._end(image_id, upload, {"status": ACTIVE, "file": name, **values})
+        self._end(image_id, upload, {"status": ACTIVE, "file": name, "location": location, **values})
 
     def sweep(self) -> int:
         """Remove the files that no row names; how many. Of several processes that do it, each may."""
@@ -136,7 +148,8 @@ class Uploads:
         if not self._database.transact(lambda connection: connection.execute(update).rowcount):
             raise ImageNotFoundError(f"Image {image_id} is gone, or another upload has taken it over.")
 
-    def _give_back(self, image_id: str, upload: str) -> None:
+    def give_back(self, image_id: str, upload: str) -> None:
+        """It waits for its data again."""
         ours = sa.and_(images.c.uuid == image_id, images.c.upload == upload, images.c.status == SAVING)
         update = sa.update(images).where(ours).values(status=QUEUED, upload=None)
         self._database.transact(lambda connection: connection.execute(update))

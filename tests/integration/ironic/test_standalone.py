@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 import subprocess
 import threading
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab.client.openstack import ClientError, openstack, order
+from tests.lab.client.openstack import CLIENT, ClientError, openstack, order
 from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
 from tests.support import postgres
@@ -88,6 +89,13 @@ class Standalone:
         given = [f"--property=baremetal:{key}={value}" for key, value in properties.items()]
         where = ("--url", self.url(name), "--checksum", f"sha512:{HASH}", "--data", str(self._data))
         self.command("image", "add", name, *where, *given)
+
+    def create_image(self, name: str, *more: str) -> None:
+        """Without data: the client takes its standard input for such, unless that is a terminal or closed."""
+        command = ["sh", "-c", 'exec "$0" "$@" <&-', str(CLIENT.bin() / "openstack"), "image", "create"]
+        formats = ("--disk-format", "raw", "--container-format", "bare")
+        cloud = {"OS_CLIENT_CONFIG_FILE": str(self._data / "clouds.yaml"), "OS_CLOUD": CLOUD}
+        subprocess.run([*command, *formats, *more, name], env={**os.environ, **cloud}, check=True)
 
     def url(self, name: str) -> str:
         """Where a machine would fetch it from."""
@@ -190,6 +198,21 @@ def test_a_machine_is_deployed_rebuilt_and_given_back_without_glance(site: Stand
     assert info["image_source"].endswith("/parts")
     site.delete(server)
     line.await_end()
+    site.await_free(node)
+
+
+def test_a_machine_is_deployed_from_an_image_that_the_client_imported(site: Standalone) -> None:
+    """What it fetches itself is held against the checksum of what we have fetched."""
+    site.create_image("imported", "--property", "baremetal:image_type=whole-disk")
+    site.order("image", "import", "--method", "web-download", "--uri", site.url("imported"), "imported")
+    wait_until(lambda: site.openstack("image", "show", "imported")["status"] == "active", "the import", 60)
+    server = site.boot("from-afar", "--image", "imported")
+    node = site.await_status(server, "ACTIVE")["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+    info = site.metal.show(node)["instance_info"]
+    deployable(info)
+    assert info["image_source"] == site.url("imported")
+    assert (info["image_os_hash_algo"], info["image_os_hash_value"]) == ("sha512", HASH)
+    site.delete(server)
     site.await_free(node)
 
 

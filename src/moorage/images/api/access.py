@@ -26,11 +26,22 @@ ADD_MEMBER = "add_member"
 _MODIFY = "PATCH /v2/images/{image_id}"
 SET_LOCATION = documented("set_image_location", ADMIN, "Say at which URL the data of an image is.", _MODIFY)
 SET_OWNER = documented("set_image_owner", ADMIN, "Give an image to another project.", _MODIFY)
+WEB_DOWNLOAD = documented(
+    "web_download_image",
+    ADMIN,
+    "Have the data of an image fetched from a URL.",
+    "POST /v2/images/{image_id}/import",
+)
 OFFER = {
     PUBLIC: documented("publicize_image", ADMIN, "Show an image to everybody.", _MODIFY),
     COMMUNITY: documented("communitize_image", OWNER, "Let everybody use an image.", _MODIFY),
 }
-FURTHER_RULES: tuple[policy.DocumentedRuleDefault, ...] = (SET_LOCATION, SET_OWNER, *OFFER.values())
+FURTHER_RULES: tuple[policy.DocumentedRuleDefault, ...] = (
+    SET_LOCATION,
+    SET_OWNER,
+    WEB_DOWNLOAD,
+    *OFFER.values(),
+)
 """Asked about by handlers, after they know more."""
 
 

@@ -12,6 +12,7 @@ from moorage.http.reply import Reply, no_content
 from moorage.images.api import access, schemas
 from moorage.images.api.patch import Location, PatchedImage
 from moorage.images.api.view import shown
+from moorage.images.imports import METHODS
 from moorage.images.link import PATCH_TYPE
 from moorage.images.record import ACTIVE, QUEUED, SHARED, ImageRecord
 from moorage.images.service import ImageService
@@ -41,7 +42,8 @@ def create(service: ImageService, call: Call) -> Reply:
     if not service.catalogue.add(row):
         raise HttpError(409, f"Image ID {image_id} already exists!")
     made = service.catalogue.record(image_id)
-    return Reply(201, shown(made), headers=call.location(f"/v2/images/{image_id}"))
+    ways = {"openstack-image-import-methods": ",".join(METHODS)}
+    return Reply(201, shown(made), headers={**call.location(f"/v2/images/{image_id}"), **ways})
 
 
 def change(service: ImageService, call: Call) -> Reply:
@@ -69,14 +71,6 @@ def delete(service: ImageService, call: Call) -> Reply:
     if record.file is not None:  # should we end before this, it is swept
         service.files.remove(record.file)
     return no_content()
-
-
-def refuse_import(service: ImageService, call: Call) -> Reply:
-    """Import the data of an image, of which there is no way: it is sent."""
-    record = access.found(service, call)
-    raise HttpError(
-        400, f"There are no import methods. Send the data with PUT /v2/images/{record.uuid}/file instead."
-    )
 
 
 def add_tag(service: ImageService, call: Call) -> Reply:

@@ -13,6 +13,7 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.images.api import access
+from moorage.images.imports import METHODS, ImportRefusedError, TooManyImportsError
 from moorage.images.record import ImageRecord
 from moorage.images.service import ImageService
 from moorage.images.uploads import ImageBusyError, ImageDataError, ImageTooLargeError
@@ -45,6 +46,35 @@ def upload(service: ImageService, call: Call) -> Reply:
             raise
         raise HttpError(413, "There is not enough disk space on the image storage media.") from error
     return no_content()
+
+
+def fetch(service: ImageService, call: Call) -> Reply:
+    """Have an image fetch its data from a URL."""
+    record = access.found(service, call)
+    asked = call.json()
+    method = asked["method"]
+    if method["name"] not in METHODS:
+        raise HttpError(400, f"Unknown import method name '{method['name']}'.")
+    if "uri" not in method:
+        raise HttpError(400, "The method web-download needs a uri.")
+    if asked.get("stores"):
+        raise HttpError(400, "There are no stores to choose from.")
+    call.authorize(access.WEB_DOWNLOAD.name, access.target(record))
+    try:
+        service.imports.begin(record.uuid, method["uri"])
+    except (ImageDataError, ImportRefusedError) as error:
+        raise HttpError(400, str(error)) from error
+    except ImageBusyError as error:
+        raise HttpError(409, str(error)) from error
+    except TooManyImportsError as error:
+        raise HttpError(503, str(error), headers={"retry-after": "60"}) from error
+    return Reply(202, b"")
+
+
+def refuse_stage(service: ImageService, call: Call) -> Reply:
+    """Leave the data of an image for a later import: it is sent at once."""
+    record = access.found(service, call)
+    raise HttpError(400, f"Nothing is staged. Send the data with PUT /v2/images/{record.uuid}/file instead.")
 
 
 def download(service: ImageService, call: Call) -> Reply:

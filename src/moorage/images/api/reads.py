@@ -12,6 +12,7 @@ from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
 from moorage.images.api.access import SEE, found, target
 from moorage.images.api.view import shown
+from moorage.images.imports import METHODS
 from moorage.images.members import ACCEPTED, STATUSES
 from moorage.images.record import COMMUNITY, SHARED, ImageRecord
 from moorage.images.service import ImageService
@@ -157,8 +158,8 @@ def show(service: ImageService, call: Call) -> Reply:
 
 
 def import_methods(_service: ImageService, _call: Call) -> Reply:
-    """List the ways to import data: there are none, it is sent."""
-    told = {"description": "Import methods available.", "type": "array", "value": []}
+    """List the ways to import data beside sending it."""
+    told = {"description": "Import methods available.", "type": "array", "value": list(METHODS)}
     return Reply(body={"import-methods": told})
 
 

@@ -63,8 +63,11 @@ ROUTES: tuple[R, ...] = (
             "DELETE": E(members.remove, "delete_member", OWNER, target=None),
         },
     ),
-    R("/v2/images/{image_id}/import", {"POST": E(changes.refuse_import, "modify_image", OWNER, target=None)}),
-    R("/v2/images/{image_id}/stage", {"PUT": E(changes.refuse_import, "modify_image", OWNER, target=None)}),
+    R(
+        "/v2/images/{image_id}/import",
+        {"POST": E(data.fetch, "modify_image", OWNER, target=None, body=schemas.IMPORT)},
+    ),
+    R("/v2/images/{image_id}/stage", {"PUT": E(data.refuse_stage, "modify_image", OWNER, target=None)}),
     R("/v2/info/import", {"GET": E(reads.import_methods)}),
     R("/v2/schemas/image", {"GET": E(reads.schema(schemas.IMAGE_DOCUMENT))}),
     R("/v2/schemas/images", {"GET": E(reads.schema(schemas.IMAGES_DOCUMENT))}),

@@ -83,11 +83,14 @@ PATCH = Schema(
     }
 )
 
+_URL = {"type": "string", "pattern": "^https?://[^/@\\s]+/\\S*$", "maxLength": 2000}
+"""Without a password in it: everybody who sees the image's machine would see it."""
+
 LOCATION = Schema(
     {
         "type": "object",
         "properties": {
-            "url": {"type": "string", "pattern": "^https?://[^/@\\s]+/\\S*$", "maxLength": 2000},
+            "url": _URL,
             "metadata": {"type": "object"},
             "validation_data": {
                 "type": "object",
@@ -101,6 +104,23 @@ LOCATION = Schema(
         },
         "required": ["url"],
         "additionalProperties": False,
+    }
+)
+
+IMPORT = Schema(
+    {
+        "type": "object",
+        "properties": {
+            "method": {
+                "type": "object",
+                "properties": {"name": {"type": "string"}, "uri": _URL},
+                "required": ["name"],
+            },
+            "stores": {"type": "array", "items": {"type": "string"}},
+            "all_stores": {"type": ["null", "boolean"]},
+            "all_stores_must_succeed": {"type": ["null", "boolean"]},
+        },
+        "required": ["method"],
     }
 )
 
