@@ -49,6 +49,8 @@ class SimulatedIronic:
         """Nodes that can't be rescued, and why."""
         self.passwords: dict[str, str] = {}
         """What the administrators of rescued nodes log in with."""
+        self.requests: list[tuple[str, str]] = []
+        """The methods and paths that were asked for, in order."""
         self._lock = threading.Lock()
         self._routes: tuple[tuple[str, str, Callable[..., Answer]], ...] = (
             ("GET", r"/v1", lambda body: (200, {})),
@@ -124,6 +126,7 @@ class SimulatedIronic:
         return [content]
 
     def _answer(self, method: str, path: str, body: Any) -> Answer:
+        self.requests.append((method, path))
         for known, pattern, handler in self._routes:
             match = re.fullmatch(pattern, path)
             if match and known == method:
