@@ -4,7 +4,9 @@ those of another."""
 from __future__ import annotations
 
 import hashlib
+import json
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +25,7 @@ from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
 from tests.support import postgres, rabbitmq
 from tests.support.deployment import ADMIN, Deployment, Shape
+from tests.support.moorage import PROGRAMS
 from tests.support.processes import wait_until
 from tests.support.profiles import Settings
 
@@ -91,6 +94,15 @@ class Site:
         service = self.cloud.agents[host].service
         assert service is not None
         service.process.send_signal(signal.SIGHUP)
+
+    def machines(self) -> dict[str, Any]:
+        """What `moorage nodes` says on a machine that has the database, and reaches Ironic."""
+        files = (self.cloud.config, self.cloud.directory / "a-1.conf")
+        command = [str(PROGRAMS / "moorage"), "nodes", "--json"]
+        command += [text for file in files for text in ("--config-file", str(file))]
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+        found: dict[str, Any] = json.loads(ran.stdout)
+        return found
 
     def boot(self, name: str, **more: Any) -> str:
         images = self.cloud.get("/image/v2/images")["images"]

@@ -100,6 +100,27 @@ def test_a_host_that_is_told_of_another_partition_serves_it_at_once(site: Site) 
     wait_until(lambda: site.owned_by("a-1", "a-2") == of_group(site, "a"), "all to be owned", 30)
 
 
+def test_hosts_whose_partitions_overlap_are_told(site: Site) -> None:
+    """One of them serves all groups. Each machine stays with whoever has it, and nothing changes hands."""
+    owners = site.owners()
+    site.serve("a-2")
+    overlaps = (
+        "a-1 (group a) and a-2 (all groups): they serve different partitions, and some nodes are in both",
+        "a-2 (all groups) and b-1 (group b): they serve different partitions, and some nodes are in both",
+    )
+    expected = [f"partitions overlap: {one}" for one in overlaps]
+    wait_until(lambda: site.machines()["warnings"] == expected, "the overlaps", 30)
+    told = site.cloud.conductors[0].log
+    wait_until(lambda: all(one in told.read_text() for one in overlaps), "the conductor's words", 60)
+    found = {one["uuid"]: one for one in site.machines()["nodes"]}
+    assert all(one["served"] for one in found.values())
+    assert {uuid: one["host"] for uuid, one in found.items()} == site.owners()
+    assert site.owned_by("b-1") == {uuid for uuid, host in owners.items() if host == "b-1"}
+    site.serve("a-2", partition_key="a")
+    wait_until(lambda: site.machines()["warnings"] == [], "the end of the overlaps", 30)
+    wait_until(lambda: site.owned_by("a-1", "a-2") == of_group(site, "a"), "all to be owned", 30)
+
+
 def test_the_peer_of_a_host_that_died_goes_on_with_its_servers(site: Site) -> None:
     """The group has four nodes: as many servers have one on each host that owns any."""
     site.cloud.agents["b-1"].end()

@@ -56,6 +56,22 @@ class Standalone:
         self._config.write_text(ini(sections))
         self._config.chmod(0o600)
 
+    def serve_from_now_on(self, group: str) -> None:
+        self.serve(group)
+        assert self.service is not None
+        self.service.process.send_signal(signal.SIGHUP)
+
+    def machine(self, name: str) -> str:
+        return next(uuid for uuid, one in self.metal.all().items() if one["name"] == name)
+
+    def await_owned(self, *names: str) -> None:
+        """By some host: these, and no others."""
+
+        def owned() -> bool:
+            return {one["name"] for one in self.machines()["nodes"] if one["host"]} == set(names)
+
+        wait_until(owned, f"{names} to be owned", 60)
+
     def up(self) -> None:
         placement, compute, console = map(str, self._ports)
         command: list[str | Path] = [
@@ -79,9 +95,11 @@ class Standalone:
     def doctor(self) -> str:
         return self.command("doctor", "--driver", "ironic", "--config", str(self._config))
 
+    def listed(self, *options: str) -> str:
+        return self.command("nodes", "--config-file", str(self._config), "--data", str(self._data), *options)
+
     def machines(self, *filters: str) -> dict[str, Any]:
-        at = ("--config-file", str(self._config), "--data", str(self._data))
-        found: dict[str, Any] = json.loads(self.command("nodes", *at, "--json", *filters))
+        found: dict[str, Any] = json.loads(self.listed("--json", *filters))
         return found
 
     def add_image(self, name: str, **properties: str) -> None:
@@ -137,11 +155,11 @@ class Standalone:
 @pytest.fixture(scope="module")
 def metal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nodes]:
     directory = tmp_path_factory.mktemp("ironic")
-    with postgres.start() as database, ironic.running(directory, database, ("a", "b"), 1) as made:
+    with postgres.start() as database, ironic.running(directory, database, ("a", ""), 1) as made:
         for number in range(3):
             line = {"lab_console_port": free_port()}
             made.enrol(f"a-{number}", "a", console_interface="lab", driver_info=line)
-        made.enrol("b-0", "b")
+        made.enrol("b-0", "")
         yield made
 
 
@@ -276,14 +294,38 @@ def test_a_process_that_is_killed_in_mid_deploy_goes_on(site: Standalone) -> Non
     site.await_free(node)
 
 
-def test_a_changed_file_applies_with_a_hangup(site: Standalone) -> None:
-    assert site.service is not None
-    site.serve("b")
-    site.service.process.send_signal(signal.SIGHUP)
-    other = next(uuid for uuid, one in site.metal.all().items() if one["name"] == "b-0")
+def test_the_unnamed_group_is_served_by_itself(site: Standalone) -> None:
+    """A changed file applies with a hangup. Nothing after `partition_key =` is not the same as no such line."""
+    site.serve_from_now_on("")
+    site.await_owned("b-0")
+    found = site.machines()
+    assert {one["name"] for one in found["nodes"] if not one["served"]} == {"a-0", "a-1", "a-2"}
+    assert found["warnings"] == ["no host that is up serves 3 of these machines"]
+    assert site.metal.show(site.machine("b-0"))["conductor_group"] == ""
+    wait_until(partial(offered, site, site.machine("b-0")), "the machine to be offered", 60)
+    server = site.boot("unnamed")
+    node = site.await_status(server, "ACTIVE")["OS-EXT-SRV-ATTR:hypervisor_hostname"]
+    assert node == site.machine("b-0")
+    (listed,) = site.machines("--group", "")["nodes"]
+    assert (listed["state"], listed["server"], listed["served"]) == ("in use", server, True)
+    site.delete(server)
+    site.await_free(node)
 
-    def served() -> bool:
-        listed = site.openstack("hypervisor", "list", "--long")
-        return other in {one["Hypervisor Hostname"] for one in listed}
 
-    wait_until(served, "the other group", 60)
+def test_a_group_without_machines_is_told_and_so_are_machines_that_nobody_serves(site: Standalone) -> None:
+    site.serve_from_now_on("no-such-rack")
+    site.await_owned()
+    found = site.machines()
+    assert {one["name"]: (one["served"], one["host"]) for one in found["nodes"]} == {
+        name: (False, None) for name in ("a-0", "a-1", "a-2", "b-0")
+    }
+    assert found["warnings"] == [
+        "no host that is up serves 4 of these machines",
+        "host ironic-1 serves group no-such-rack, which has no machines",
+        "host ironic-2 serves group no-such-rack, which has no machines",
+    ]
+    shown = site.listed()
+    assert shown.count("served by nobody") == 4
+    assert "there are no nodes of group no-such-rack" in site.doctor()
+    site.serve_from_now_on("a")
+    site.await_owned("a-0", "a-1", "a-2")
