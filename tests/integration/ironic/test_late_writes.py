@@ -161,8 +161,9 @@ def test_a_late_rebuild_reaches_neither_the_next_server_nor_the_same_one(
 
 
 def refused_rebuild(server: ServerSpec, source: str) -> ServerSpec:
-    """To an image of which Ironic can't tell the type, which it finds out only when it is ordered."""
-    image = {"id": "image-2", "properties": {"baremetal:image_source": source, "baremetal:x": "y"}}
+    """To an image of which Ironic can't tell the type, which it finds out only when it is ordered. It adds
+    nothing that would have to be taken away again: Ironic refuses that on another server's node anyway."""
+    image = {"id": "image-2", "properties": {"baremetal:image_source": source}}
     return msgspec.structs.replace(server, image=image, work="2")
 
 

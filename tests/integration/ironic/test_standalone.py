@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import pty
 import signal
 import subprocess
 import threading
@@ -109,11 +110,16 @@ class Standalone:
         self.command("image", "add", name, *where, *given)
 
     def create_image(self, name: str, *more: str) -> None:
-        """Without data: the client takes its standard input for such, unless that is a terminal or closed."""
-        command = ["sh", "-c", 'exec "$0" "$@" <&-', str(CLIENT.bin() / "openstack"), "image", "create"]
-        formats = ("--disk-format", "raw", "--container-format", "bare")
+        """Without data: the client takes its standard input for such, unless that is a terminal."""
+        command = [str(CLIENT.bin() / "openstack"), "image", "create", *more, name]
+        command += ["--disk-format", "raw", "--container-format", "bare"]
         cloud = {"OS_CLIENT_CONFIG_FILE": str(self._data / "clouds.yaml"), "OS_CLOUD": CLOUD}
-        subprocess.run([*command, *formats, *more, name], env={**os.environ, **cloud}, check=True)
+        ours, terminal = pty.openpty()
+        try:
+            subprocess.run(command, env={**os.environ, **cloud}, stdin=terminal, check=True)
+        finally:
+            os.close(ours)
+            os.close(terminal)
 
     def url(self, name: str) -> str:
         """Where a machine would fetch it from."""
