@@ -38,6 +38,7 @@ _A_SUBNET = {
     "ipv6_address_mode": None,
 }
 _WHO = "X-Asker"
+_MADE_FOR = ("description", "device_id", "device_owner", "name")
 PAGE = 2
 """No list is longer, as in a Neutron with `pagination_max_limit`."""
 _ELSEWHERE = "https://neutron.internal.invalid:9696/v2.0"
@@ -86,6 +87,12 @@ class StageNeutron:
         """One that a user made."""
         made = self._create({"network_id": NETWORK, "project_id": project_id, "name": "mine"})
         return str(made["id"])
+
+    def copy_port(self, port_id: str) -> str:
+        """Another one that was made for the same server."""
+        with self._lock:
+            alike = {name: self._port(port_id)[name] for name in ("network_id", "project_id", *_MADE_FOR)}
+            return str(self._create(alike)["id"])
 
     def add_floating(self, address: str) -> Json:
         """One that leads nowhere."""

@@ -43,6 +43,8 @@ _COMMON: Settings = {
         "ask_again_seconds": "0.5",
         "threads": "1",
         "heartbeat_interval": "1",
+        "audit_grace": "0",
+        "audit_interval": "0",
     },
     "agent": _AGENT,
     "log": {"level": "WARNING"},
@@ -120,6 +122,9 @@ class Killable(Protocol):
     def url(self) -> str:
         """Of the Compute API."""
 
+    @property
+    def placement_url(self) -> str: ...
+
     def of_host(self, host: str) -> Path:
         """Where its agent keeps what it knows."""
 
@@ -153,6 +158,7 @@ class WholeCloud:
         self.neutron = neutron
         port = free_port()
         self.url = f"http://127.0.0.1:{port}"
+        self.placement_url = f"http://127.0.0.1:{port + 1}"
         self.database_url = f"sqlite:///{directory / 'data' / 'moorage.sqlite'}"
         config = directory / "moorage.conf"
         own: Settings = {"auth": {"strategy": "none"}, **_COMMON, **_network(neutron_port)}

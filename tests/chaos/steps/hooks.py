@@ -1,9 +1,9 @@
 """Where the points are: put around the product's own methods, in processes that tests start.
 
 A conductor comes to them before and after each step, after each call to a neighbour that changes something
-there, and once what a step has reached is kept. An agent: once it has written a task down, done it, written
-down that, and said so. An API, and a Placement: before what a request wants is committed, and before the
-answer.
+there, and once what a step has reached is kept; in an audit, before a repair is committed, and once it is
+done. An agent: once it has written a task down, done it, written down that, and said so. An API, and a
+Placement: before what a request wants is committed, and before the answer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from moorage.agent.executor import Executor
 from moorage.agent.journal import Journal
 from moorage.bus.local import LocalConductorSide
 from moorage.bus.messaging import MessagingConductorSide
+from moorage.conductor.auditing.auditor import Auditor
 from moorage.conductor.engine.runner import Runner
 from moorage.conductor.operations.kind import OperationKind
 from moorage.conductor.operations.moves import live_migrate
@@ -63,6 +64,7 @@ def install(points: Points, part: str, buttons: Path) -> None:
     _watch_calls(points)
     _watch_tasks(points)
     _watch_requests(points, part)
+    _watch_repairs(points)
     _prepare_fake_driver(buttons)
     live_migrate._LOOK_SECONDS = 0.1
 
@@ -218,6 +220,21 @@ def _watch_requests(points: Points, part: str) -> None:
     _around(HttpServer, "__init__", serve)
     _around(queue, "enqueue", enqueue)
     _around(queue, "enqueue_first", enqueue)
+
+
+def _watch_repairs(points: Points) -> None:
+    def act(original: Callable[..., Any]) -> Callable[..., Any]:
+        def acting(self: Auditor, check: Any, found: Any) -> Any:
+            request = f"audit, {check.name}"
+            _REQUEST.set(request)
+            error = original(self, check, found)
+            points.reach(f"{request}: is done")
+            _REQUEST.set(None)
+            return error
+
+        return acting
+
+    _around(Auditor, "_act", act)
 
 
 def _shape(path: str) -> str:

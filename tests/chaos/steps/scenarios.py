@@ -227,6 +227,39 @@ def _discard_image(user: User, uuid: str) -> None:
     _enqueue(user, uuid, "discard_image", {"image_id": image.json()["id"]})
 
 
+def _held_nothing(user: User) -> str:
+    """What it holds is gone from Placement."""
+    uuid = _running(user)
+    user.placement("DELETE", f"/allocations/{uuid}")
+    return uuid
+
+
+def _held_elsewhere(user: User) -> str:
+    """Beside what is its own."""
+    uuid = _running(user)
+    held = user.placement("GET", f"/allocations/{uuid}")
+    other = next(host for host in HOSTS if host != user.row(uuid).host)
+    held["allocations"][user.node_of(other)] = {"resources": {"VCPU": 1}}
+    user.placement("PUT", f"/allocations/{uuid}", held)
+    return uuid
+
+
+def _stray_port(user: User) -> str:
+    """One was made for it, and it was told of another."""
+    uuid = _running(user)
+    (port,) = user.cloud.neutron.ports_of(uuid)
+    user.cloud.neutron.copy_port(port["id"])
+    return uuid
+
+
+def _audit(check: str) -> Ask:
+    def ask(user: User, _uuid: str) -> None:
+        body = {"audit": {"only": [check], "repair": "all"}}
+        user.accept(user.call("POST", "/v2.1/moorage-audits", body))
+
+    return ask
+
+
 _SHELVED = _after({"shelve": None})
 _OFFLOADED = _after({"shelve": None}, {"shelveOffload": None})
 _MOVED = _after({"migrate": None})
@@ -242,6 +275,9 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("soft_delete", _running, _delete, "SOFT_DELETED"),
     Scenario("restore", _softly_deleted, _act({"restore": None}), "ACTIVE"),
     Scenario("give_back", _gone, _give_back, None),
+    Scenario("mend", _held_nothing, _audit("allocations"), "ACTIVE"),
+    Scenario("mend", _held_elsewhere, _audit("allocations"), "ACTIVE", "of what is elsewhere"),
+    Scenario("mend", _stray_port, _audit("ports"), "ACTIVE", "of a port"),
     Scenario("start", _after({"os-stop": None}), _act({"os-start": None}), "ACTIVE"),
     Scenario("stop", _running, _act({"os-stop": None}), "SHUTOFF"),
     Scenario("reboot", _running, _act({"reboot": {"type": "HARD"}}), "ACTIVE"),
@@ -341,6 +377,5 @@ UNREACHED: dict[str, str] = {
     "delete/gone": "as let_go",
     "evacuate/restored": "there is nothing to start at a dead source; all moves are declared to know it",
     "live_migrate/restored": "the server was never stopped at its source",
-    "mend/begin": "comes of an audit alone, which no scenario makes: it is under no kill yet",
 }
 """Steps that no scenario comes to, and why."""

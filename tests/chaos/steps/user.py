@@ -14,6 +14,8 @@ from sqlalchemy.engine import Connection, Engine
 
 from moorage.core.clock import utcnow
 from moorage.db import engine
+from moorage.db.tables.aggregates import chores
+from moorage.db.tables.audits import audits
 from moorage.db.tables.compute import nodes, operations, servers
 from tests.chaos.steps.clouds import ForkedPart, Killable
 from tests.support.processes import wait_until
@@ -64,6 +66,14 @@ class User:
                 self.revive()
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    def placement(self, method: str, path: str, body: Any = None) -> Any:
+        """What Placement answers."""
+        headers = {"openstack-api-version": "placement 1.39"}
+        url = self.cloud.placement_url + path
+        answer = self._session.request(method, url, json=body, headers=headers, timeout=60)
+        self.accept(answer)
+        return answer.json() if answer.content else None
 
     def server(self, uuid: str) -> Any:
         return self.get(f"/v2.1/servers/{uuid}")["server"]
@@ -145,7 +155,8 @@ class User:
             self.deaths += len(dead)
 
     def _end_leases(self, pid: int) -> None:
-        """As if its lease had run out by now."""
+        """As if its leases had run out by now; of chores nobody knows whose they are, and others are not at
+        them."""
         change = (
             sa.update(operations)
             .where(operations.c.lease.like(f"%:{pid}:%"), operations.c.leased_until.is_not(None))
@@ -153,6 +164,7 @@ class User:
         )
         with self.writing() as connection:
             connection.execute(change)
+            connection.execute(sa.update(chores).values(leased_until=utcnow().replace(year=2000)))
 
     # ------------------------------------------------------------ looking
 
@@ -166,8 +178,11 @@ class User:
                     operations.c.finished_at.is_(None)
                 )
             ).all()
+            stages = connection.execute(sa.select(audits.c.stage).where(audits.c.finished_at.is_(None)))
+            asked = [f"audit/{stage}" for stage in stages.scalars()]
         now = utcnow()
-        return [f"{row.kind}/{row.step}" for row in rows if (row.due_at - now).total_seconds() < _LATER]
+        due = [f"{row.kind}/{row.step}" for row in rows if (row.due_at - now).total_seconds() < _LATER]
+        return due + asked
 
     def await_rest(self, seconds: float = 30.0) -> None:
         wait_until(lambda: not self.unfinished(), f"the end of {self.unfinished()}", seconds)
