@@ -10,7 +10,9 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
+from moorage.compute_api.microversions import Microversion
 from moorage.core import private
+from moorage.core.microversions import text
 from moorage.http.auth import hash_password
 
 USER = "admin"
@@ -47,7 +49,8 @@ def clouds_yaml(endpoints: Endpoints, credentials: Credentials | None) -> str:
     """A `clouds.yaml` with which any OpenStack client reaches this Moorage, as cloud "moorage".
 
     Without a catalogue there is one endpoint for all services, and overrides for the others; the Identity
-    service is not there, but clients read a version document where it would be.
+    service is not there, but clients read a version document where it would be. The version of the Compute
+    API is one that `--os-compute-api-version` may overrule, which clients refuse of a `default_microversion`.
     """
     endpoint = endpoints.placement
     lines = ["clouds:", "  moorage:"]
@@ -64,7 +67,7 @@ def clouds_yaml(endpoints: Endpoints, credentials: Credentials | None) -> str:
     lines += [
         "    placement_api_version: '1.39'",
         f"    compute_endpoint_override: {endpoints.compute}/v2.1",
-        "    compute_default_microversion: '2.96'",
+        f"    compute_api_version: '{text(Microversion.highest())}'",
         "    identity_api_version: '3'",
         f"    identity_endpoint_override: {endpoints.compute}/v2.1",
         "    image_api_version: '2'",
