@@ -82,7 +82,7 @@ def _event(call: Call, server: Server, action: Action, event: Json, *, sees_all:
         shown["traceback"] = None
     if call.version >= Microversion.HOSTS_OF_EVENTS:
         if sees_all:
-            shown["host"] = event.get("host")
+            shown["host"] = event.get("host") or ""  # a conductor's: always text, as clients know it
         shown["hostId"] = host_id(event.get("host"), action.project_id)
     if call.version >= Microversion.DETAILS_OF_EVENTS and call.allows(DETAILS, owner_of(server)):
         shown["details"] = event.get("details")
