@@ -10,8 +10,10 @@ import pytest
 
 from tests.integration.embedded import Embedded, embedded
 from tests.lab.client.openstack import ClientError, openstack, order
+from tests.support.processes import wait_until
 
 IMAGE = "cirros-0.6.3-x86_64-disk"
+OTHER_IMAGE = "debian-12-generic-amd64"
 HOSTS = {"fake-1", "fake-2", "fake-3"}
 
 
@@ -29,14 +31,25 @@ class Client:
         """What a command that shows something shows."""
         return openstack(self._clouds_file, "moorage", *command.split())
 
-    def order(self, command: str) -> None:
-        """For a command that shows nothing."""
-        order(self._clouds_file, "moorage", *command.split())
+    def order(self, command: str) -> str:
+        """For a command that shows nothing that could be decoded."""
+        return order(self._clouds_file, "moorage", *command.split())
+
+    def await_status(self, server: str, status: str) -> None:
+        wait_until(lambda: self(f"server show {server}")["status"] == status, f"{server} to be {status}")
 
 
 @pytest.fixture(scope="module")
 def run(cloud: Embedded) -> Client:
     return Client(cloud.clouds_file)
+
+
+@pytest.fixture(scope="module")
+def actor(run: Client) -> Iterator[str]:
+    """A server that all sorts of things are done to."""
+    run(f"server create --flavor m1.tiny --image {IMAGE} --wait actor")
+    yield "actor"
+    run.order("server delete --wait actor")
 
 
 def test_what_a_new_cloud_has(run: Client) -> None:
@@ -64,6 +77,72 @@ def test_the_life_of_a_server(run: Client) -> None:
     assert run("server list") == []
     usage = [run(f"resource provider usage show {row['uuid']}") for row in run("resource provider list")]
     assert {row["usage"] for rows in usage for row in rows} == {0}
+
+
+@pytest.mark.parametrize(
+    ("there", "status", "back"),
+    [
+        ("pause", "PAUSED", "unpause"),
+        ("suspend", "SUSPENDED", "resume"),
+        ("stop", "SHUTOFF", "start"),
+        (f"rescue --image {OTHER_IMAGE}", "RESCUE", "unrescue"),
+        ("shelve --offload --wait", "SHELVED_OFFLOADED", "unshelve --availability-zone nova --wait"),
+        ("shelve --offload --wait", "SHELVED_OFFLOADED", "unshelve --host fake-2 --wait"),
+    ],
+)
+def test_a_server_is_taken_somewhere_and_back(
+    run: Client, actor: str, there: str, status: str, back: str
+) -> None:
+    run.order(f"server {there} {actor}")
+    run.await_status(actor, status)
+    with pytest.raises(ClientError, match=r"409: .*Cannot 'pause'"):
+        run.order(f"server pause {actor}")
+    run.order(f"server {back} {actor}")
+    run.await_status(actor, "ACTIVE")
+    if "--host" in back:
+        assert run(f"server show {actor}")["OS-EXT-SRV-ATTR:host"] == "fake-2"
+
+
+@pytest.mark.parametrize(
+    "command", ["unpause", "resume", "start", "unrescue", "restore", "resize confirm", "resize revert"]
+)
+def test_what_its_state_does_not_allow_is_a_conflict(run: Client, actor: str, command: str) -> None:
+    with pytest.raises(ClientError, match=r"409: .*while it is in vm_state active"):
+        run.order(f"server {command} {actor}")
+
+
+def test_images_of_a_server(run: Client, actor: str) -> None:
+    assert run(f"server image create --name golden --wait {actor}")["status"] == "active"
+    for number in (1, 2, 3):
+        run(f"server backup create --name nightly-{number} --type daily --rotate 2 --wait {actor}")
+
+    def own() -> set[str]:
+        return {image["Name"] for image in run("image list --private")}
+
+    wait_until(lambda: own() == {"golden", "nightly-2", "nightly-3"}, "the first backup to go")
+
+
+def test_what_a_host_is_asked_for(run: Client, actor: str) -> None:
+    run.order(f"server set --password secret {actor}")
+    run.order(f"server dump create {actor}")
+    assert "Linux" in run.order(f"console log show {actor}")
+    assert run(f"console url show --serial {actor}")["url"].startswith("ws://")
+    with pytest.raises(ClientError, match=r"400: .*Unavailable console type novnc"):
+        run(f"console url show {actor}")
+    actions = {event["Action"] for event in run(f"server event list {actor}")}
+    assert {"changePassword", "trigger_crash_dump"} <= actions
+
+
+def test_what_servers_used_is_told(run: Client, actor: str) -> None:
+    (used,) = run("usage list")
+    assert used["Project"] == "admin"
+    assert used["CPU Hours"] >= 0
+
+
+def test_a_command_may_ask_for_an_older_version(run: Client, actor: str) -> None:
+    """Which a `default_microversion` in the cloud's file would forbid."""
+    shown = [run(f"{version} server show {actor}") for version in ("", "--os-compute-api-version 2.46")]
+    assert ["original_name" in one["flavor"] for one in shown] == [True, False]
 
 
 def test_an_administrator_makes_and_removes_a_flavor(run: Client) -> None:
