@@ -48,13 +48,19 @@ for path, methods in routes.ROUTE_LIST:
         found[path] = told(functions[0]) if functions else {}
 print(json.dumps(found))
 """
-_FORMATS = FormatChecker(["uuid", "ipv4", "ipv6", "regex"])
+_FORMATS = FormatChecker(["uuid", "ipv4", "ipv6"])
 
 
 @_FORMATS.checks("date-time", raises=ValueError)
 def _is_moment(text: object) -> bool:
     """The reference takes more spellings than the standard."""
     return not isinstance(text, str) or bool(timeutils.parse_isotime(text))
+
+
+@_FORMATS.checks("regex", raises=re.error)
+def _is_pattern(text: object) -> bool:
+    """There, nothing is none."""
+    return isinstance(text, str) and text != "" and bool(re.compile(text))
 
 
 class Range(NamedTuple):

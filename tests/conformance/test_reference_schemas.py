@@ -4,8 +4,9 @@ takes the parameters that the reference takes.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import pytest
@@ -18,6 +19,7 @@ from moorage.core.microversions import Version, text
 from tests.conformance import reference_schemas
 from tests.conformance.reference_schemas import Range
 from tests.integration.embedded import Embedded, embedded
+from tests.support.examples import examples
 from tests.support.processes import wait_until
 
 PATHS = [
@@ -43,6 +45,12 @@ WRONG_THERE = {
     "scheduler_hints/query": "the reference has lists where its schema wants text",
 }
 """What its answers are, unlike its schemas."""
+LENIENT_THERE = {
+    "/os-quota-sets/{project_id}/defaults",
+    "/servers/{server_id}/tags",
+    "/servers/{server_id}/tags/{tag}",
+}
+"""Which the reference has overlooked in 2.102, when everything else began to refuse unknown parameters."""
 
 
 class Shown:
@@ -74,7 +82,7 @@ class Shown:
         return answer.json() if answer.content else None
 
     def _prepare(self) -> dict[str, str]:
-        flavor = {"name": "own", "ram": 64, "vcpus": 1, "disk": 1, "os-flavor-access:is_public": False}
+        flavor = {"name": "own", "ram": 4096, "vcpus": 1, "disk": 20, "os-flavor-access:is_public": False}
         flavor_id = self._done("POST", "/flavors", {"flavor": flavor})["flavor"]["id"]
         self._done("POST", f"/flavors/{flavor_id}/os-extra_specs", {"extra_specs": {"colour": "blue"}})
         self._done("POST", f"/flavors/{flavor_id}/action", {"addTenantAccess": {"tenant": "admin"}})
@@ -111,6 +119,8 @@ class Shown:
             "port_id": interfaces[0]["port_id"] if interfaces else "",
             "network": "private",
             "token": url.partition("token=")[2],
+            "migration_id": "1",
+            "share_id": ABSENT,
         }
 
     def _boot(self, flavor_id: str, group_id: str) -> str:
@@ -160,11 +170,11 @@ def test_answers_fit_the_reference_s_schemas(shown: Shown, path: str) -> None:
     faults, answered = [], 0
     for version, one in edges(found):
         answer = shown.get(path, version)
-        if answer.status_code == 200:
+        if answer.ok:
             answered += 1
             faults += [
                 f"{text(version)}: {fault}"
-                for fault in one.faults(answer.json())
+                for fault in one.faults(answer.json() if answer.content else None)
                 if not any(name in fault for name in WRONG_THERE)
             ]
     assert faults == []
@@ -184,20 +194,35 @@ VALUES = (
 )
 
 
-@pytest.mark.parametrize("path", [path for path in PATHS if path not in NOWHERE])
-def test_parameters_are_those_of_the_reference(shown: Shown, path: str) -> None:
-    """Whatever its schema refuses is refused; what it takes is taken."""
+class Question(NamedTuple):
+    version: Version
+    query: str
+    refused: bool
+    """By the reference's schema."""
+
+
+def questions(path: str) -> list[Question]:
     found = reference_schemas.ranges(path, "query")
     names = {name for one in found for name in one.schema.get("properties", ())} | {"colour"}
+    return [
+        Question(version, urlencode([(name, value) for value in values]), bool(one.faults({name: [*values]})))
+        for version, one in edges(found)
+        for name in sorted(names)
+        for values in VALUES
+    ]
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if path not in NOWHERE])
+def test_parameters_are_those_of_the_reference(shown: Shown, path: str) -> None:
+    """What its schema refuses is refused, and what it knows is known; values may be refused for more."""
+    every = questions(path)
+    there = {version: shown.get(path, version).ok for version in {one.version for one in every}}
     wrong = []
-    for version, one in edges(found):
-        if shown.get(path, version).status_code != 200:
+    for one in random.Random(path).sample(every, min(len(every), examples(len(every)))):
+        if not there[one.version]:
             continue
-        for name in sorted(names):
-            for values in VALUES:
-                refused = bool(one.faults({name: list(values)}))
-                query = urlencode([(name, value) for value in values])
-                status = shown.get(path, version, f"?{query}").status_code
-                if (status == 400) != refused:
-                    wrong.append(f"{text(version)} {query}: {status}")
+        answer = shown.get(path, one.version, f"?{one.query}")
+        unknown = "Additional properties" in answer.text and path not in LENIENT_THERE
+        if answer.status_code != 400 if one.refused else unknown:
+            wrong.append(f"{text(one.version)} {one.query}: {answer.status_code}")
     assert wrong == []

@@ -161,7 +161,7 @@ LIST_SERVICES = VersionedSchema(
 LIST_HYPERVISORS = VersionedSchema(
     {
         Microversion.FIRST: tolerant({}),
-        Microversion.PAGES_OF_HYPERVISORS: {**tolerant(PAGE), "single": list(PAGE)},
+        Microversion.PAGES_OF_HYPERVISORS: tolerant(PAGE),
         Microversion.HOSTS_BY_UUID: once(
             {**PAGE, "hypervisor_hostname_pattern": HOST, "with_servers": BOOLEAN}
         ),

@@ -30,6 +30,7 @@ def network_addresses(service: ComputeService, call: Call) -> Reply:
 
 def volumes(service: ComputeService, call: Call) -> Reply:
     """List a server's volumes: this cloud has none."""
+    call.checked_query()
     with service.database.read() as connection:
         find(connection, call)
     return Reply(body={"volumeAttachments": []})

@@ -211,7 +211,10 @@ ROUTES: tuple[R, ...] = (
         f"{_SERVER}/os-volume_attachments",
         {
             "GET": Owned(
-                server_extras.volumes, f"{RULE}os-volumes-attachments:index", READER, no_query_since=None
+                server_extras.volumes,
+                f"{RULE}os-volumes-attachments:index",
+                READER,
+                query=server_schemas.LIST_VOLUMES,
             )
         },
     ),

@@ -200,6 +200,13 @@ METADATA = Schema(wrapped("metadata", METADATA_ITEMS))
 METADATA_ITEM = Schema(
     closed({"meta": {**METADATA_ITEMS, "minProperties": 1, "maxProperties": 1}}, ("meta",)),
 )
+_LIST_VOLUMES: Json = {"limit": types.LIMIT, "offset": types.LIMIT}
+LIST_VOLUMES = VersionedSchema(
+    {
+        Microversion.FIRST: types.tolerant(_LIST_VOLUMES),
+        Microversion.CONSISTENT_ANSWERS: closed(_LIST_VOLUMES),
+    }
+)
 _SHARE_TAG: Json = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[a-zA-Z0-9-]*$"}
 ATTACH_SHARE = Schema(wrapped("share", closed({"share_id": UUID, "tag": _SHARE_TAG}, ("share_id",))))
 SET_TAGS = Schema(wrapped("tags", _TAGS))
