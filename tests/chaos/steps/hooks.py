@@ -43,7 +43,10 @@ STANDS_STILL = "stands_still"
 BANDWIDTH = {"NET_BW_EGR_KILOBIT_PER_SEC": 1000}
 """What a port may need; nodes have ten times that."""
 _CHANGES = ("POST", "PUT", "PATCH", "DELETE")
+_BY_THE_WAY = ("/image", "/moorage/v1/providers")
+"""What is sent to where images are, and what hosts report when it is time to."""
 _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}")
+_HOST = re.compile(r"\bfake-\d+")
 
 
 @dataclass
@@ -188,7 +191,7 @@ def _watch_requests(points: Points, part: str) -> None:
     def watched(application: Wsgi) -> Wsgi:
         def answer(environ: Any, start_response: Any) -> Any:
             method, path = environ["REQUEST_METHOD"], _shape(environ["PATH_INFO"])
-            if method not in _CHANGES or path.startswith("/image"):
+            if method not in _CHANGES or path.startswith(_BY_THE_WAY):
                 return application(environ, start_response)
             request = f"{part}, {method} {path}"
             _REQUEST.set(request)
@@ -239,7 +242,7 @@ def _watch_repairs(points: Points) -> None:
 
 def _shape(path: str) -> str:
     """Without what differs from run to run."""
-    return _UUID.sub("ID", path.split("?")[0])
+    return _HOST.sub("HOST", _UUID.sub("ID", path.split("?")[0]))
 
 
 def _prepare_fake_driver(buttons: Path) -> None:

@@ -179,6 +179,7 @@ def _add_address(user: User, uuid: str) -> None:
 def _two_addresses(user: User) -> str:
     uuid = _running(user)
     _add_address(user, uuid)
+    user.await_rest()
     return uuid
 
 
