@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -28,6 +29,9 @@ from tests.support.websockets import WebSocketClient
 
 BOOT_SECONDS = 240.0
 """On a machine that has much else to do."""
+LONGEST_SILENCE = 5.0
+"""Of a guest that moves; on a machine with nothing else to do it is one second."""
+_PING_SECONDS = 0.2
 _PROGRAMS = {
     "nftables": "/usr/sbin/nft",
     "dnsmasq-base": "/usr/sbin/dnsmasq",
@@ -211,6 +215,29 @@ def serial_line(cloud: GuestCloud, name: str) -> Iterator[SerialLine]:
         yield line
     finally:
         line.close()
+
+
+class Pings:
+    """Of one guest to another, all the while."""
+
+    def __init__(self, line: SerialLine, address: str) -> None:
+        self._line = line
+        line.run(f"(ping -i {_PING_SECONDS} {address} > /tmp/pings 2>&1 &)")
+        self.await_more()
+
+    def await_more(self) -> None:
+        before = len(self._answers())
+        wait_until(lambda: len(self._answers()) > before + 5, "answers", BOOT_SECONDS)
+
+    def longest_silence(self) -> float:
+        """In seconds, until now; there are no more pings after that."""
+        self.await_more()
+        self._line.run("killall ping")
+        return _PING_SECONDS * max(later - earlier - 1 for earlier, later in pairwise(self._answers()))
+
+    def _answers(self) -> list[int]:
+        """Their numbers."""
+        return [int(number) for number in re.findall(r" seq=(\d+) ", self._line.run("cat /tmp/pings"))]
 
 
 def address_of(shown: dict[str, Any]) -> str:

@@ -9,7 +9,14 @@ from functools import partial
 import pytest
 
 from tests.integration.libvirt import cloud_guests, guest_site
-from tests.integration.libvirt.cloud_guests import BOOT_SECONDS, address_of, answers_ping
+from tests.integration.libvirt.cloud_guests import (
+    BOOT_SECONDS,
+    LONGEST_SILENCE,
+    Pings,
+    address_of,
+    answers_ping,
+    serial_line,
+)
 from tests.integration.libvirt.guest_site import GuestSite
 from tests.lab.libvirt import hosts
 from tests.support.debian import Unavailable
@@ -55,10 +62,15 @@ def test_guests_on_two_hosts_talk(site: GuestSite) -> None:
 def test_a_guest_goes_on_counting_where_it_is_migrated_to(site: GuestSite) -> None:
     address, before = address_of(site.cloud.show(ONE)), site.cloud.ticks(ONE)[-1]
     assert answers_ping(site.lab.hosts["h1"], address)
-    site.cloud.order("server", "migrate", "--live-migration", "--host", "h3", "--wait", ONE)
+    with serial_line(site.cloud, TWO) as line:
+        pings = Pings(line, address)
+        site.cloud.order("server", "migrate", "--live-migration", "--host", "h3", "--wait", ONE)
+        silence = pings.longest_silence()
+    print(f"it was silent for {silence:.1f} s at the most")
+    assert silence <= LONGEST_SILENCE, "the other hosts do not know where it has gone"
     assert (site.cloud.status(ONE), site.host_of(ONE).name) == ("ACTIVE", "h3"), site.cloud.why(ONE)
     assert address_of(site.cloud.show(ONE)) == address
-    assert answers_ping(site.lab.hosts["h3"], address)
+    wait_until(lambda: answers_ping(site.lab.hosts["h3"], address), "an answer to its new host", 10)
     wait_until(lambda: site.cloud.ticks(ONE)[-1] > before, "the counter", BOOT_SECONDS)
     ticks = site.cloud.ticks(ONE)
     assert ticks == sorted(set(ticks)), "it has not booted again"

@@ -163,6 +163,9 @@ def test_a_guest_gets_its_address_and_answers_its_host(host: Host, stack: ExitSt
     assert lease(guest, script) == f"ip=10.99.0.5 mask=24 router={GATEWAY} dns={GATEWAY} mtu=1450"
     assert host.namespace.succeeds("ping", "-c", "1", "-W", "5", "10.99.0.5")
     assert guest.succeeds("ping", "-c", "1", "-W", "5", GATEWAY)
+    host.plug(6)
+    known = host.namespace.run("ip", "neigh", "show", "10.99.0.5")
+    assert vif.mac in known, "what comes and goes beside it makes nobody lose sight of it"
 
 
 def test_guests_of_a_network_reach_each_other_and_the_world_but_not_the_hosts_services(

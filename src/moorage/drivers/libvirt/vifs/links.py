@@ -43,8 +43,12 @@ class Links:
                 f"link add {network.bridge} address {network.gateway_mac} type bridge "
                 "forward_delay 0 stp_state 0 mcast_snooping 0"
             )
+        elif there[network.bridge].get("address") != network.gateway_mac:
+            # Only then: even if it is the same, the host forgets where its guests are, and drops what it is
+            # about to send them.
+            self._ip(f"link set {network.bridge} address {network.gateway_mac}")
         self._ip(
-            f"link set {network.bridge} address {network.gateway_mac} mtu {network.mtu or 1500} "
+            f"link set {network.bridge} mtu {network.mtu or 1500} "
             f"addrgenmode none alias {_quoted(self._mark)} up",
             f"addr replace {network.gateway}/{network.prefix_length} dev {network.bridge}",
             f"addr replace {METADATA_ADDRESS}/32 dev {network.bridge}",
