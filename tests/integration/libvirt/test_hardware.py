@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
-from moorage.drivers.contract import RUNNING
+from moorage.drivers.contract import RUNNING, ServerSpec
+from moorage.drivers.libvirt.vifs.contract import Vif, tap_of
+from moorage.drivers.libvirt.vifs.os_vif import OsVifs, OsVifSettings
 from moorage.drivers.parts import Lasting, Rescuable, require
-from tests.integration.libvirt.stand import DirectoryImages, LibvirtStand, empty_image
+from tests.integration.libvirt.stand import DirectoryImages, LibvirtStand, PlainTaps, empty_image
 from tests.lab.libvirt.hosts import LibvirtLab
 
 
@@ -88,3 +91,37 @@ def test_a_rescue_image_says_what_device_it_becomes(stand: LibvirtStand, device:
     assert require(stand.driver, Rescuable).unrescue(spec.uuid, spec.node_uuid) == RUNNING
     assert "disk.rescue" not in stand.host.run("virsh", "domblklist", spec.uuid)
     stand.forget(spec)
+
+
+class BoundPorts(PlainTaps):
+    """Those that Neutron has bound to this host, plugged as it says."""
+
+    def __init__(self, stand: LibvirtStand) -> None:
+        super().__init__(stand.host)
+        self._vifs = OsVifs(OsVifSettings(stand.directory / "vifs"))
+
+    def plug(self, server: ServerSpec, port: Mapping[str, Any]) -> Vif:
+        return self._vifs.plug(server, port)
+
+    def unplug(self, server_uuid: str, vif: Vif) -> None:
+        self._vifs.unplug(server_uuid, vif)
+
+
+def test_a_port_that_neutron_binds_to_a_linux_bridge_is_in_it_while_the_guest_runs(
+    stand: LibvirtStand,
+) -> None:
+    stand.taps = BoundPorts(stand)
+    stand.restart()
+    stand.host.run("ip", "link", "add", "brq5c1d7a52-aa", "type", "bridge")
+    network = {"network_id": "5c1d7a52-aa00-4f39-9a2c-1b7f5b0f7d10", "mtu": 1400}
+    bound = {**stand.port(), **network, "vif_type": "bridge", "vif_details": {}}
+    spec = stand.spec(network=[bound])
+    try:
+        assert stand.driver.spawn(spec) == RUNNING
+        plugged = stand.host.run("ip", "-o", "link", "show", "master", "brq5c1d7a52-aa")
+        assert tap_of(str(bound["id"])) in plugged
+        assert "mtu 1400" in plugged
+        stand.forget(spec)
+        assert stand.taps.plugged() == []
+    finally:
+        stand.host.run("ip", "link", "del", "brq5c1d7a52-aa")
