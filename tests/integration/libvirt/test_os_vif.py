@@ -47,7 +47,7 @@ class Switch:
         self._running.append(subprocess.Popen(command, env=self._environment, stderr=subprocess.DEVNULL))
 
     def control(self, *words: str) -> str:
-        command = ["ovs-vsctl", "--timeout=30", f"--db={self.connection}", *words]
+        command = ["ovs-vsctl", "--retry", "--timeout=30", f"--db={self.connection}", *words]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
     def names(self) -> list[str]:

@@ -64,7 +64,7 @@ def _start(host: LibvirtHost, central: OvnCentral, address: str) -> None:
         logs / "ovsdb.log",
     )
     wait_until(database_of(host).exists, f"the database of {host.name}'s switch", 60)
-    host.run("ovs-vsctl", "--no-wait", "init")
+    host.run("ovs-vsctl", "--retry", "--timeout=60", "--no-wait", "init")  # it may not listen yet
     told = {
         "system-id": host.name,
         "hostname": host.name,
