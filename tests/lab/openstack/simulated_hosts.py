@@ -36,7 +36,7 @@ from oslo_utils import timeutils
 LOG = logging.getLogger(__name__)
 PORT = "SIMULATED_HOSTS_PORT"
 HEARTBEAT_SECONDS = 5.0
-PLUG_SECONDS = 0.2
+PLUG_SECONDS = 0.5
 LONG_AGO = datetime.timedelta(days=365)
 
 Host = dict[str, Any]
