@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from moorage.db import engine, migrate
-from tests.support import costs, engines, forked_programs, order
+from tests.support import costs, engines, forked_programs, order, rabbitmq
 from tests.support import postgres as postgres_server
 from tests.support.postgres import Postgres
 from tests.support.recycled_databases import RecycledDatabases
@@ -46,6 +46,10 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
         return (yield)
     with _meter.measure(str(item.path.relative_to(order.ROOT)), item.name):
         return (yield)
+
+
+def pytest_sessionfinish() -> None:
+    rabbitmq.leave_rooms()
 
 
 def pytest_collection_finish() -> None:

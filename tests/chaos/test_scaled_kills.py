@@ -17,7 +17,7 @@ import requests
 
 from tests.chaos.cloud_books import CloudBooks
 from tests.chaos.crowd import PROJECTS, Crowd, User
-from tests.support import debian
+from tests.support import debian, rabbitmq
 from tests.support.deployment import LEASE_SECONDS, Deployment, Shape, running
 from tests.support.processes import NotReadyError, wait_until
 
@@ -35,7 +35,7 @@ SHAPE = Shape(exclusive_nodes=80, faults="spawn:delay=3+fail_here@0.05,destroy:d
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     try:
-        with running(tmp_path_factory.mktemp("scaled"), SHAPE) as cloud:
+        with running(tmp_path_factory.mktemp("scaled"), SHAPE, start_broker=rabbitmq.start) as cloud:
             yield cloud
     except debian.Unavailable as error:
         pytest.skip(str(error))

@@ -11,8 +11,8 @@ import signal
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -353,10 +353,14 @@ class Deployment:
 
 @contextmanager
 def running(
-    directory: Path, shape: Shape | None = None, neighbours: Neighbours | None = None
+    directory: Path,
+    shape: Shape | None = None,
+    neighbours: Neighbours | None = None,
+    start_broker: Callable[[], AbstractContextManager[RabbitMQ]] = rabbitmq.room,
 ) -> Iterator[Deployment]:
-    """A new cloud, with a database and a broker of its own; raises `debian.Unavailable` without one."""
-    with rabbitmq.start() as broker, postgres.start() as database:
+    """A new cloud, with a database of its own, and with a broker, which is shared unless it is said how to
+    start one; raises `debian.Unavailable` without one."""
+    with start_broker() as broker, postgres.start() as database:
         deployment = Deployment(directory, database, broker, shape or Shape(), neighbours)
         try:
             deployment.start()

@@ -236,7 +236,7 @@ def running_on(
 ) -> Iterator[GuestDeployment]:
     """On hosts that are there, and have to reach some ports of the neighbours'."""
     with ExitStack() as stack:
-        broker = stack.enter_context(rabbitmq.start())
+        broker = stack.enter_context(rabbitmq.room())
         database = stack.enter_context(postgres.start())
         cloud = GuestDeployment(directory, database, broker, lab, shape, neighbours)
         stack.callback(cloud.stop)

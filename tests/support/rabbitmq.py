@@ -1,15 +1,24 @@
-"""A real RabbitMQ for tests: its own node, port and data, and gone afterwards. The program is Debian's."""
+"""A real RabbitMQ for tests: its own node, port and data, and gone afterwards. The program is Debian's.
+
+To start one takes five seconds of processor time. Whoever does not end it takes a virtual host of one that
+all tests of a process share (`room`).
+"""
 
 from __future__ import annotations
 
 import atexit
+import itertools
+import json
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -28,6 +37,7 @@ disk_free_limit.absolute = 50MB
 log.console = false
 log.file.level = warning
 """
+_ROOMS = 20
 # One scheduler that does not spin while it waits: tests share the machine.
 ERLANG = "+S 1:1 +sbwt none +sbwtdcpu none +sbwtdio none +A 4"
 
@@ -41,10 +51,11 @@ class RabbitMQ:
     names: subprocess.Popen[bytes]
     """Erlang's name server; ours, on a port of its own."""
     broker: subprocess.Popen[bytes]
+    virtual_host: str = ""
 
     @property
     def url(self) -> str:
-        return f"rabbit://guest:guest@127.0.0.1:{self.port}/"
+        return f"rabbit://guest:guest@127.0.0.1:{self.port}/{self.virtual_host}"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -111,6 +122,54 @@ def start(configuration: str = CONFIGURATION) -> RabbitMQ:
     server = RabbitMQ(port, home, names, broker)
     atexit.register(server.stop)
     return server
+
+
+@dataclass
+class _Shared:
+    """The broker of this process, which is started when the first one asks."""
+
+    brokers: list[RabbitMQ] = field(default_factory=list)
+    taken: Iterator[int] = field(default_factory=itertools.count)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self) -> RabbitMQ:
+        with self.lock:
+            number = next(self.taken) % _ROOMS
+            if number == 0:
+                self.brokers.append(_with_rooms())
+            return replace(self.brokers[-1], virtual_host=f"room-{number}")
+
+
+_shared = _Shared()
+
+
+@contextmanager
+def room() -> Iterator[RabbitMQ]:
+    """A virtual host that nobody has used before; not to be ended, since others use the broker, too.
+
+    Raises Unavailable where there can be none.
+    """
+    yield _shared.take()
+
+
+def leave_rooms() -> None:
+    """Nobody in this process needs one any more."""
+    for broker in _shared.brokers:
+        broker.stop()
+
+
+def _with_rooms() -> RabbitMQ:
+    names = [f"room-{number}" for number in range(_ROOMS)]
+    rights = {"user": "guest", "configure": ".*", "write": ".*", "read": ".*"}
+    made = {
+        "users": [{"name": "guest", "password": "guest", "tags": "administrator"}],
+        "vhosts": [{"name": name} for name in names],
+        "permissions": [{"vhost": name, **rights} for name in names],
+    }
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as definitions:
+        json.dump(made, definitions)
+        definitions.flush()
+        return start(f"{CONFIGURATION}load_definitions = {definitions.name}\n")
 
 
 def _environment(home: Path, port: int, names_port: int) -> dict[str, str]:

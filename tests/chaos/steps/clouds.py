@@ -253,7 +253,7 @@ def whole(directory: Path) -> Iterator[WholeCloud]:
 def in_pieces(directory: Path) -> Iterator[PiecesCloud]:
     """On PostgreSQL; raises `debian.Unavailable` without a RabbitMQ."""
     with (
-        rabbitmq.start() as broker,
+        rabbitmq.room() as broker,
         postgres.start() as database,
         _prepared(directory) as (nursery, neutron, port),
     ):

@@ -16,12 +16,12 @@ from tests.support.rabbitmq import RabbitMQ
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[RabbitMQ]:
+    """Not to be ended."""
     try:
-        server = rabbitmq.start()
+        with rabbitmq.room() as made:
+            yield made
     except debian.Unavailable as error:
         pytest.skip(str(error))
-    with server:
-        yield server
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 from kombu.connection import Connection
@@ -12,8 +13,20 @@ from oslo_config import cfg
 from moorage.bus.contract import BusError, Heartbeat, NodeFacts, ObservedServer, Result, Task
 from moorage.bus.messaging import LISTEN_FAILURES, MessagingAgentSide, MessagingConductorSide
 from moorage.bus.oslo import set_defaults
+from tests.support import debian, rabbitmq
 from tests.support.processes import wait_until
 from tests.support.rabbitmq import RabbitMQ
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[RabbitMQ]:
+    """One of our own, which dies now and then."""
+    try:
+        server = rabbitmq.start()
+    except debian.Unavailable as error:
+        pytest.skip(str(error))
+    with server:
+        yield server
 
 
 def task(number: int) -> Task:

@@ -182,7 +182,7 @@ def running(directory: Path) -> Iterator[NetworkedSite]:
     metal_directory = directory / "ironic"
     metal_directory.mkdir()
     with (
-        rabbitmq.start() as broker,
+        rabbitmq.room() as broker,
         postgres.start() as database,
         openstack_service.start(directory / "openstack", {}) as lab,
     ):

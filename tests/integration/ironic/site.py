@@ -178,7 +178,7 @@ def running(
     shaped: Callable[[Nodes], MetalShape] = lambda metal: MetalShape(ironic_url=metal.url),
 ) -> Iterator[Site]:
     """With so many nodes a group. Raises `debian.Unavailable` without a broker."""
-    with rabbitmq.start() as broker, postgres.start() as database:
+    with rabbitmq.room() as broker, postgres.start() as database:
         metal_directory = directory / "ironic"
         metal_directory.mkdir()
         with ironic.running(metal_directory, database, tuple(counts), deploy_delay=1) as metal:

@@ -98,7 +98,7 @@ def cloud(pair: LibvirtLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("PYTHONPATH", str(programs.binding()))
     instances = tmp_path / "instances"
     try:
-        with rabbitmq.start() as broker, postgres.start() as database:
+        with rabbitmq.room() as broker, postgres.start() as database:
             shape, neighbours = TwoHypervisors(), OwnImages(tmp_path / "images")
             made = Deployment(tmp_path, database, broker, shape, neighbours)
             for name, host in pair.hosts.items():

@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 NOVA = Environment("nova", HERE / "requirements.txt", HERE / "constraints.txt")
 
 _CELL = "{scheme}://{username}@{hostname}:{port}/{path}"
-_BUS = "{scheme}://{username}:{password}@{hostname}:{port}/"
+_BUS = "{scheme}://{username}:{password}@{hostname}:{port}/{path}"
 _COMMANDS = (
     ("api_db", "sync"),
     ("db", "sync", "--local_cell"),

@@ -79,11 +79,8 @@ def running(
     port = free_port()
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor())
-        broker, databases = (
-            pool.submit(rabbitmq.start),
-            pool.submit(new_databases, database, f"nova_{port}"),
-        )
-        bus = stack.enter_context(broker.result()).url
+        databases = pool.submit(new_databases, database, f"nova_{port}")
+        bus = stack.enter_context(rabbitmq.room()).url
         shutil.copy(NOVA.bin().parent / "etc/nova/api-paste.ini", directory)
         common = settings.nova(directory, bus, placement, lab.keystone, lab.moorage)
         (directory / "compute.conf").write_text(ini(common))
