@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -147,3 +149,20 @@ def test_that_a_guest_was_killed_is_noticed(stand: LibvirtStand) -> None:
     assert stand.driver.servers() == {spec.uuid: SHUT_DOWN}
     assert stand.driver.start(spec.uuid, spec.node_uuid) == RUNNING
     stand.forget(spec)
+
+
+def test_a_driver_that_ends_hangs_up(stand: LibvirtStand) -> None:
+    stand.driver.servers()
+    before = _sockets()
+    for _ in range(3):
+        stand.restart()
+        stand.driver.servers()
+    assert _sockets() <= before
+
+
+def _sockets() -> int:
+    found = 0
+    for path in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found += os.readlink(path).startswith("socket:")
+    return found

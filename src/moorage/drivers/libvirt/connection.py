@@ -6,6 +6,7 @@ So what is asked looks first at what is there.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -95,7 +96,8 @@ class Connection:
         self._on_open.append(handler)
 
     def on_loss(self, handler: Callable[[], None]) -> None:
-        """As soon as libvirtd has hung up, in a thread of its own: libvirt's must not wait for anybody."""
+        """As soon as libvirtd has hung up, at times twice; in a thread of its own, since libvirt's must not
+        wait for anybody."""
         self._on_loss.append(handler)
 
     def current(self) -> Any:
@@ -117,7 +119,9 @@ class Connection:
                     raise
                 LOST.inc()
                 LOG.warning("libvirtd does not answer: %s", error)
-                self._drop(connection)
+                if connection is not None:
+                    self._drop(connection)
+                    self._tell_loss()
                 if attempt and time.monotonic() >= deadline:
                     raise LibvirtUnavailableError(f"libvirtd does not answer: {error}") from error
             self._closed.wait(_PAUSE if attempt else 0.0)
@@ -148,8 +152,11 @@ class Connection:
 
     def _hung_up(self, _: Any, reason: int, __: Any) -> None:
         if reason != libvirt.VIR_CONNECT_CLOSE_REASON_CLIENT:
-            for handler in self._on_loss:
-                threading.Thread(target=handler, name="libvirt-loss", daemon=True).start()
+            self._tell_loss()
+
+    def _tell_loss(self) -> None:
+        for handler in self._on_loss:
+            threading.Thread(target=handler, name="libvirt-loss", daemon=True).start()
 
     def _drop(self, connection: Any) -> None:
         with self._lock:
@@ -157,6 +164,8 @@ class Connection:
                 return
             self._open = None
         try:
+            with contextlib.suppress(libvirt.libvirtError):  # it has been told already
+                connection.unregisterCloseCallback()  # else it would stay open
             connection.close()
         except libvirt.libvirtError as error:
             LOG.debug("closing a lost connection: %s", error)
