@@ -8,6 +8,7 @@ so is one that was done, if the server was seen here afterwards.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
@@ -17,8 +18,11 @@ from pathlib import Path
 
 import msgspec
 
-from moorage.bus.contract import DISCARD, RELEASE_PORTS, Result, Task
+from moorage.bus.contract import DISCARD, RELEASE_PORTS, NotNowError, Result, Task
 from moorage.core import private
+from moorage.core.outage import Outage
+
+LOG = logging.getLogger(__name__)
 
 _SCHEMA = (
     """CREATE TABLE IF NOT EXISTS tasks (
@@ -42,6 +46,10 @@ def fence(task: Task) -> Fence:
 
 def is_removal(task: Task) -> bool:
     return task.kind in _REMOVALS
+
+
+class JournalUnwritableError(NotNowError):
+    """Its disk is full, say: whatever was to be written down has to come again."""
 
 
 class AcceptedTasks(msgspec.Struct):
@@ -76,6 +84,8 @@ class Journal:
         private.directory(path.parent, (path.name,))
         private.database(path)
         self._lock = threading.Lock()
+        self._trouble: str | None = None
+        self._outage = Outage()
         self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", *_SCHEMA):
             self._file.execute(statement)
@@ -247,13 +257,30 @@ class Journal:
             (task.server_uuid, *fence(task), msgspec.msgpack.encode(kept), time.time()),
         )
 
+    def trouble(self) -> str | None:
+        """Why nothing can be written down, if nothing can."""
+        return self._trouble
+
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
-            self._file.execute("BEGIN IMMEDIATE")
             try:
-                yield self._file
-            except BaseException:
-                self._file.execute("ROLLBACK")
-                raise
+                yield from self._write()
+            except sqlite3.OperationalError as error:
+                self._trouble = f"the journal can't be written: {error}"
+                if self._outage.begins():
+                    LOG.error("%s: no tasks are taken on, and no results told, until it can", self._trouble)
+                raise JournalUnwritableError(self._trouble) from error
+            self._trouble = None
+            if self._outage.ends():
+                LOG.info("the journal can be written again")
+
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        self._file.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._file
             self._file.execute("COMMIT")
+        except BaseException:
+            if self._file.in_transaction:  # a full disk may have ended it
+                self._file.execute("ROLLBACK")
+            raise

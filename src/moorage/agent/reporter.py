@@ -6,10 +6,11 @@ import logging
 import math
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 
 from prometheus_client import Counter
 
-from moorage.agent.journal import Journal
+from moorage.agent.journal import Journal, JournalUnwritableError
 from moorage.bus.contract import Result, Task
 from moorage.core.elastic_pool import ElasticPool
 from moorage.core.periodic import Periodic
@@ -58,17 +59,31 @@ class Reporter:
             self._tries.wake()
 
     def stop(self) -> None:
-        """What is not sent by now stays in the journal, for the next start."""
+        """What is not sent by now stays in the journal, for the next start; what is not even there is done
+        once more then."""
         self._tries.stop()
-        self._gather()
+        with suppress(JournalUnwritableError):
+            self._gather()
 
     def _gather(self) -> list[Result]:
         finished = [self._finished.popleft() for _ in range(len(self._finished))]
+        try:
+            current = self._journal.finish(finished) if finished else []
+        except JournalUnwritableError:
+            self._finished.extendleft(reversed(finished))  # what is done is not told before it is kept
+            raise
         again = [self._again.popleft() for _ in range(len(self._again))]
-        return again + (self._journal.finish(finished) if finished else [])
+        return again + current
 
     def _deliver(self) -> bool:
-        """Send, as often as it takes; what is finished in the meantime goes along."""
+        """Whether nothing is left to say; what can't be kept, or sent, is tried again."""
+        try:
+            return self._deliver_all()
+        except JournalUnwritableError:
+            return False
+
+    def _deliver_all(self) -> bool:
+        """What is finished in the meantime goes along."""
         while True:
             self._batch += self._gather()
             if not self._batch:

@@ -187,6 +187,7 @@ class AgentService:
         """Whether the host can do its work, and is heard."""
         return [
             HealthCheck("driver", lambda: self._driver_trouble),
+            HealthCheck("journal", self._journal.trouble),
             HealthCheck("heartbeat", self._taken.trouble),
         ]
 

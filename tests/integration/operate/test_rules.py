@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.monitoring.cases import CASES, UP, Case
+from tests.integration.operate.cases import CASES, UP, Case
 from tests.support import debian
 from tests.support.prometheus import RULES, promtool
 
