@@ -264,6 +264,7 @@ class Journal:
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
+            before = self._file.total_changes
             try:
                 yield from self._write()
             except sqlite3.OperationalError as error:
@@ -271,9 +272,10 @@ class Journal:
                 if self._outage.begins():
                     LOG.error("%s: no tasks are taken on, and no results told, until it can", self._trouble)
                 raise JournalUnwritableError(self._trouble) from error
-            self._trouble = None
-            if self._outage.ends():
-                LOG.info("the journal can be written again")
+            if self._file.total_changes > before:  # who had nothing to write proves nothing
+                self._trouble = None
+                if self._outage.ends():
+                    LOG.info("the journal can be written again")
 
     def _write(self) -> Iterator[sqlite3.Connection]:
         self._file.execute("BEGIN IMMEDIATE")

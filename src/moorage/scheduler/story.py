@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+import os_traits
+
 from moorage.scheduler import own_aggregate
 from moorage.scheduler.filters.contract import ReasonKind
 from moorage.scheduler.narrowing import NarrowedBy, Narrowing
@@ -120,6 +122,8 @@ def _on_whose_behalf(why: Emptiness, narrowings: Sequence[Narrowing]) -> str | N
 
 def condition(kind: str, subject: str) -> str:
     """One condition of Placement's, as something that hosts do or don't have."""
+    if (kind, subject) == ("root_forbidden", os_traits.COMPUTE_STATUS_DISABLED):
+        return "are disabled"
     name, _, amount = subject.partition(":")
     words = _CONDITIONS.get(kind)
     if words is None:
