@@ -11,6 +11,7 @@ from moorage.cli.commands.image import image
 from moorage.cli.commands.nodes import nodes
 from moorage.cli.commands.ops import ops
 from moorage.cli.commands.plan import plan
+from moorage.cli.commands.rebalance import rebalance
 from moorage.cli.commands.why import why
 from moorage.cli.embedded.up import up
 from moorage.cli.errors import Commands
@@ -27,6 +28,7 @@ commands.command()(nodes)
 
 commands.add_typer(image, name="image")
 commands.add_typer(host, name="host")
+commands.add_typer(rebalance, name="rebalance")
 commands.add_typer(ops, name="ops")
 
 placement = Commands(

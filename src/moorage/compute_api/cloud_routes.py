@@ -15,6 +15,7 @@ from moorage.compute_api.hosts import (
     drains,
     hosts,
     hypervisors,
+    rebalances,
     services,
     zones,
 )
@@ -32,6 +33,7 @@ _QUOTAS = f"{RULE}os-quota-sets:"
 _OS_HOSTS = f"{RULE}os-hosts:"
 _AUDIT_LOG = f"{RULE}os-instance-usage-audit-log:"
 _DRAINS = "moorage:drains:"
+_REBALANCES = "moorage:rebalances:"
 _USAGE = f"{RULE}os-simple-tenant-usage:"
 
 FLAVORS: tuple[R, ...] = (
@@ -195,6 +197,10 @@ DRAINS: tuple[R, ...] = (
     R(
         "/moorage-drains/{drain_id}/action",
         {"POST": E(drains.act, f"{_DRAINS}cancel", body=drains.CANCEL)},
+    ),
+    R(
+        "/moorage-rebalances/plan",
+        {"POST": E(rebalances.plan, f"{_REBALANCES}plan", body=rebalances.PLAN)},
     ),
 )
 

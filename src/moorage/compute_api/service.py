@@ -26,9 +26,11 @@ from moorage.compute_api.hosts.background_mirror import BackgroundMirror
 from moorage.core.health import HealthCheck
 from moorage.db.database import Database
 from moorage.db.desk import Desk
+from moorage.deciding.cloud_picture import CloudPictures
 from moorage.deciding.decider import Decider
 from moorage.deciding.hosts import Hosts
 from moorage.deciding.planner import Planner
+from moorage.deciding.rebalancer import Rebalancer
 from moorage.images.contract import Images
 from moorage.network.contract import Network
 from moorage.placement.client.contract import PlacementClient
@@ -102,12 +104,29 @@ class ComputeService:
 
     @cached_property
     def planner(self) -> Planner:
-        database, zone = self.database, self.settings.default_zone
-        hosts = Hosts(
-            database, self.aggregates, down_after=self.settings.service_down_time, default_zone=zone
+        decider = Decider(
+            self.database,
+            self.hosts,
+            self.aggregates,
+            self.placement,
+            self.scheduler,
+            default_zone=self.settings.default_zone,
         )
-        decider = Decider(database, hosts, self.aggregates, self.placement, self.scheduler, default_zone=zone)
-        return Planner(decider, hosts)
+        return Planner(decider, self.hosts)
+
+    @cached_property
+    def rebalancer(self) -> Rebalancer:
+        pictures = CloudPictures(self.database, self.hosts, self.placement)
+        return Rebalancer(self.database, pictures, self.planner)
+
+    @cached_property
+    def hosts(self) -> Hosts:
+        return Hosts(
+            self.database,
+            self.aggregates,
+            down_after=self.settings.service_down_time,
+            default_zone=self.settings.default_zone,
+        )
 
     @cached_property
     def statuses(self) -> StatusMirror:

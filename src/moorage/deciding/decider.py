@@ -175,6 +175,19 @@ class Decider:
             undecided = self._decide_all(undecided, this)
         return this
 
+    def fitting(self, search: HostSearch, limit: int) -> frozenset[str]:
+        """All the nodes that would do, of so many candidates as Placement is asked for."""
+        this = SchedulingPass(self._aggregates.facts())
+        self._ask([search], this.facts)
+        if search.request is None:
+            return frozenset()
+        search.queries = tuple(_with_limit(query, limit) for query in search.queries)
+        answers = {query: self._candidates(query) for query in search.queries}
+        offered = self._offered([search], answers, this)
+        if not offered:
+            return frozenset()
+        return self._selector.fitting(search.request, _together(list(offered.values())), this.board)
+
     def none_left(self, search: HostSearch, this: SchedulingPass) -> None:
         """The search stays empty: find out why."""
         trace = search.trace
@@ -267,17 +280,8 @@ class Decider:
 
     def _decide_all(self, searches: Sequence[HostSearch], this: SchedulingPass) -> list[HostSearch]:
         """Decide for these; answers those whose candidates were all unfit, to be asked for more of them."""
-        board = this.board
         answers = {query: self._candidates(query) for query in _queries(searches)}
-        found = {query: answer for query, answer in answers.items() if isinstance(answer, Candidates)}
-        roots = {root for candidates in found.values() for root in offers.roots(candidates)}
-        board.learn(self._hosts.states(roots - board.hosts.keys(), this.facts))
-        apart = {
-            query: search.request.apart for search in searches if search.request for query in search.queries
-        }
-        by_query = {
-            query: offers.offers(candidates, board.hosts, apart[query]) for query, candidates in found.items()
-        }
+        by_query = self._offered(searches, answers, this)
         cut_off = []
         for search in searches:
             refusals = [answers[query] for query in search.queries]
@@ -290,6 +294,24 @@ class Decider:
                 search.queries = tuple(map(_wider, search.queries))
                 cut_off.append(search)
         return cut_off
+
+    def _offered(
+        self,
+        searches: Sequence[HostSearch],
+        answers: Mapping[Query, Candidates | PlacementRefusedError],
+        this: SchedulingPass,
+    ) -> dict[Query, Offers]:
+        """What Placement offers to these; the board learns of the hosts that it did not know."""
+        board = this.board
+        found = {query: answer for query, answer in answers.items() if isinstance(answer, Candidates)}
+        roots = {root for candidates in found.values() for root in offers.roots(candidates)}
+        board.learn(self._hosts.states(roots - board.hosts.keys(), this.facts))
+        apart = {
+            query: search.request.apart for search in searches if search.request for query in search.queries
+        }
+        return {
+            query: offers.offers(candidates, board.hosts, apart[query]) for query, candidates in found.items()
+        }
 
     def _candidates(self, query: Query) -> Candidates | PlacementRefusedError:
         """A question that makes no sense to Placement is the problem of who asks it, not of the batch."""
@@ -357,4 +379,8 @@ def _group(search: HostSearch, around: Surroundings) -> ServerGroupState | None:
 
 def _wider(query: Query) -> Query:
     """The same question with a larger limit."""
-    return tuple((name, str(int(value) * WIDENING) if name == "limit" else value) for name, value in query)
+    return _with_limit(query, int(dict(query)["limit"]) * WIDENING)
+
+
+def _with_limit(query: Query, limit: int) -> Query:
+    return tuple((name, str(limit) if name == "limit" else value) for name, value in query)

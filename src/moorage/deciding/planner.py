@@ -25,14 +25,27 @@ class Planner:
 
     def plan_move(self, server: Server, target: str | None) -> Planned:
         """Where a server that is on a host would go from there, as it is."""
-        return self.plan_moves([server], target)[0]
+        return self.plan_moves([server], [target])[0]
 
-    def plan_moves(self, servers: Sequence[Server], target: str | None = None) -> list[Planned]:
+    def plan_moves(
+        self, servers: Sequence[Server], targets: Sequence[str | None] | None = None
+    ) -> list[Planned]:
         """Likewise for several, one after the other: each sees what those before it would take."""
-        sources = self._hosts.states([server.on_node for server in servers])
-        searches = [_move(server, sources.get(server.on_node), target) for server in servers]
+        searches = self._searches(servers, targets or [None] * len(servers))
         this = self._decider.decide(searches)
         return [_planned(search, this) for search in searches]
+
+    def nodes_for(self, server: Server, limit: int) -> frozenset[str]:
+        """All the nodes that a server could be moved to, of so many as are looked at."""
+        (search,) = self._searches([server], [None])
+        return self._decider.fitting(search, limit)
+
+    def _searches(self, servers: Sequence[Server], targets: Sequence[str | None]) -> list[HostSearch]:
+        sources = self._hosts.states([server.on_node for server in servers])
+        return [
+            _move(server, sources.get(server.on_node), target)
+            for server, target in zip(servers, targets, strict=True)
+        ]
 
 
 def _move(server: Server, source: HostState | None, target: str | None) -> HostSearch:

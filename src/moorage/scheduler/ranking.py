@@ -93,6 +93,10 @@ class Ranking:
         for number in numbers.union(self._sharing):
             self._judge(number)
 
+    def passing(self) -> list[str]:
+        """The nodes that are left, in no order."""
+        return [self._offers[number].node_uuid for number in np.flatnonzero(self._passing)]
+
     def best(self, server_uuid: str, count: int) -> list[Rank]:
         """Best first. Equals are put in an order of the server's own, so that servers which are decided at
         the same time, here or by another conductor, don't all go for the same one."""

@@ -85,6 +85,10 @@ class Selector:
         trace.alternates = [choice.place for choice in choices[1:]]
         return Decision(choices, trace)
 
+    def fitting(self, request: Request, offers: Offers, board: Board) -> frozenset[str]:
+        """All the nodes that would do."""
+        return frozenset(self._ranking(request, offers, board).passing())
+
     def _ranking(self, request: Request, offers: Offers, board: Board) -> Ranking:
         kind = kind_of(request)
         if kind is None:

@@ -367,3 +367,15 @@ def test_a_tree_is_known_by_its_traits_whatever_is_used_of_it(client: PlacementC
     assert not client.tree_has(node_uuid(2), ["HW_CPU_X86_AVX2"])
     assert client.tree_has(node_uuid(2), [])
     assert not client.tree_has(node_uuid(3), [])
+
+
+def test_whole_trees_are_summed_up(client: PlacementClient) -> None:
+    """What children have is the tree's, what is reserved is nobody's; who is full is told of, too."""
+    child = ReportedProvider(node_uuid(8), "cell", {"VCPU": {"total": 4}}, parent_provider_uuid=node_uuid(1))
+    client.report([node(1, vcpus=4), child, node(2, vcpus=2)])
+    assert client.claim([claim(1, on=1), claim(2, on=2)]) == [None, None]
+    found = client.tree_usages([node_uuid(1), node_uuid(2), node_uuid(9)])
+    assert found.keys() == {node_uuid(1), node_uuid(2)}
+    assert (found[node_uuid(1)].capacity["VCPU"], found[node_uuid(1)].used["VCPU"]) == (8, 2)
+    assert (found[node_uuid(2)].capacity["VCPU"], found[node_uuid(2)].used["VCPU"]) == (2, 2)
+    assert found[node_uuid(1)].capacity["MEMORY_MB"] == 15872

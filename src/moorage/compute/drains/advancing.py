@@ -124,7 +124,7 @@ class _Round:
         if server.task_state is not None:
             return False  # busy with something else: looked at again
         able = node_capabilities.of_node(self._connection, server.node_uuid or "")
-        move = ways.move_of(server, able, self._drain.way)
+        move = ways.move_of(server.vm_state, able, self._drain.way)
         if move is None:
             self._note(one, LeavingState.STAYING, reason=ways.refusal(server, able, self._drain.way))
             return False

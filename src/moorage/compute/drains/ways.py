@@ -13,13 +13,13 @@ _LIVE = (VmState.ACTIVE, VmState.PAUSED)
 _EVACUATED = (*_COLD, VmState.ERROR)
 
 
-def move_of(server: Server, able: Capabilities, way: DrainWay) -> MigrationType | None:
-    """None if it can't leave."""
+def move_of(vm_state: str, able: Capabilities, way: DrainWay) -> MigrationType | None:
+    """None if a server that is in this state can't leave."""
     if way is DrainWay.EVACUATE:
-        return MigrationType.EVACUATION if able.migrate and server.vm_state in _EVACUATED else None
-    if way is not DrainWay.COLD and able.live_migrate and server.vm_state in _LIVE:
+        return MigrationType.EVACUATION if able.migrate and vm_state in _EVACUATED else None
+    if way is not DrainWay.COLD and able.live_migrate and vm_state in _LIVE:
         return MigrationType.LIVE
-    if way is not DrainWay.LIVE and able.migrate and server.vm_state in _COLD:
+    if way is not DrainWay.LIVE and able.migrate and vm_state in _COLD:
         return MigrationType.MIGRATION
     return None
 

@@ -71,7 +71,7 @@ def plan(service: ComputeService, call: Call) -> Reply:
     staying = {
         server.uuid: ways.refusal(server, able[server.on_node], _way(asked))
         for server in found
-        if ways.move_of(server, able[server.on_node], _way(asked)) is None
+        if ways.move_of(server.vm_state, able[server.on_node], _way(asked)) is None
     }
     return Reply(body={"plan": {"host": asked["host"], "servers": _planned(service, found, staying)}})
 

@@ -105,6 +105,13 @@ class TreeProvider(msgspec.Struct, frozen=True):
     inventories: dict[str, ProviderInventory]
 
 
+class TreeUsage(msgspec.Struct, frozen=True):
+    """What a whole tree has, and what is used of it, by resource class."""
+
+    capacity: dict[str, int]
+    used: dict[str, int]
+
+
 class ProviderAggregates(msgspec.Struct, frozen=True):
     """The aggregates that a provider is in, or shall be in, at one generation of it."""
 
@@ -160,6 +167,9 @@ class PlacementClient(Protocol):
 
     def tree(self, root_uuid: str) -> list[TreeProvider]:
         """All providers of a tree; none if it does not exist."""
+
+    def tree_usages(self, root_uuids: Collection[str]) -> dict[str, TreeUsage]:
+        """By the roots of those trees that exist."""
 
     def consumers(self, provider_uuids: Collection[str]) -> list[ConsumerClaim]:
         """Who holds anything of these providers, each with all that it holds anywhere."""

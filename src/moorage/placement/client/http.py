@@ -18,6 +18,7 @@ from moorage.placement.client.contract import (
     ProviderAggregates,
     ReportedProvider,
     TreeProvider,
+    TreeUsage,
     Written,
     ignore,
 )
@@ -182,6 +183,11 @@ class HttpPlacement:
 
     def tree(self, root_uuid: str) -> list[TreeProvider]:
         return self._trees.tree(root_uuid)
+
+    def tree_usages(self, root_uuids: Collection[str]) -> dict[str, TreeUsage]:
+        found = together(self._trees.usage, list(root_uuids))
+        usages = zip(root_uuids, found, strict=True)
+        return {uuid: usage for uuid, usage in usages if usage is not None}
 
     def consumers(self, provider_uuids: Collection[str]) -> list[ConsumerClaim]:
         return self._trees.consumers(provider_uuids)

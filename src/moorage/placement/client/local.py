@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -28,6 +29,7 @@ from moorage.placement.client.contract import (
     ProviderSummary,
     ReportedProvider,
     TreeProvider,
+    TreeUsage,
     Written,
     ignore,
 )
@@ -147,6 +149,11 @@ class LocalPlacement:
                 )
                 for provider in providers.in_tree(connection, root_uuid)
             ]
+
+    def tree_usages(self, root_uuids: Collection[str]) -> dict[str, TreeUsage]:
+        with _answering(), self._service.picture() as (fleet, _):
+            slots = {uuid: fleet.slot_of_uuid(uuid) for uuid in root_uuids}
+            return {uuid: _tree_usage(fleet, slot) for uuid, slot in slots.items() if slot is not None}
 
     def consumers(self, provider_uuids: Collection[str]) -> list[ConsumerClaim]:
         with _answering(), self._service.database.snapshot() as connection:
@@ -290,6 +297,16 @@ def _summary(fleet: Fleet, slot: int) -> ProviderSummary:
         parent_provider_uuid=None if parent is None else fleet.uuids[parent],
         root_provider_uuid=fleet.uuids[fleet.root_of(slot)],
     )
+
+
+def _tree_usage(fleet: Fleet, root: int) -> TreeUsage:
+    capacity: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    for slot in fleet.tree(root):
+        for class_id, (has, uses) in fleet.inventory(slot).items():
+            capacity[fleet.names.class_name(class_id)] += has
+            used[fleet.names.class_name(class_id)] += uses
+    return TreeUsage(dict(capacity), dict(used))
 
 
 def _allocation_requests(fleet: Fleet, result: SearchResult) -> list[AllocationRequest]:

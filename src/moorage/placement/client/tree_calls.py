@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
 
-from moorage.placement.client.contract import ConsumerClaim, ProviderInventory, TreeProvider
+from moorage.placement.client.contract import ConsumerClaim, ProviderInventory, TreeProvider, TreeUsage
 from moorage.placement.client.link import Link, decoded, expect
 
 ClaimBody = Callable[[ConsumerClaim], dict[str, Any]]
@@ -30,6 +31,10 @@ class _Listing(msgspec.Struct):
 class _Inventories(msgspec.Struct):
     resource_provider_generation: int
     inventories: dict[str, ProviderInventory]
+
+
+class _Usages(msgspec.Struct):
+    usages: dict[str, int]
 
 
 class _Users(msgspec.Struct):
@@ -67,6 +72,17 @@ class TreeCalls:
             listed.parent_provider_uuid,
             found.inventories,
         )
+
+    def usage(self, root_uuid: str) -> TreeUsage | None:
+        """None if there is no such tree."""
+        capacity: Counter[str] = Counter()
+        used: Counter[str] = Counter()
+        found = self.tree(root_uuid)
+        for provider in found:
+            capacity.update({name: one.capacity for name, one in provider.inventories.items()})
+            answer = self._link.get(f"/resource_providers/{provider.uuid}/usages")
+            used.update(decoded(expect(answer, 200), _Usages).usages)
+        return TreeUsage(dict(capacity), dict(used)) if found else None
 
     def consumers(self, provider_uuids: Collection[str]) -> list[ConsumerClaim]:
         uuids: dict[str, None] = {}

@@ -83,6 +83,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/moorage-drains"): {"drain": {"host": "host1"}},
     ("POST", "/moorage-drains/plan"): {"drain": {"host": "host1"}},
     ("POST", "/moorage-drains/{drain_id}/action"): {"cancel": None},
+    ("POST", "/moorage-rebalances/plan"): {"rebalance": {}},
     ("POST", "/moorage-audits"): {"audit": {}},
     ("POST", "/moorage-operations/{operation_id}/action"): {"retry": None},
     ("POST", "/os-server-external-events"): {"events": [{"name": "network-changed", "server_uuid": ABSENT}]},
