@@ -1,4 +1,5 @@
-"""Kill a whole cloud while a host is emptied, then while a dead one is: each server is somewhere, just once.
+"""Kill a whole cloud while a host is emptied, while a dead one is, while servers are spread again: each
+server is somewhere, just once.
 
 `CHAOS_DRAINED` says how many servers there are, as `make chaos` does.
 """
@@ -35,8 +36,20 @@ EMPTIED = "fake-1"
 
 
 def begin(url: str, way: str) -> str:
-    asked: Any = {"drain": {"host": EMPTIED, "way": way, "max_parallel": 4}}
-    reply = requests.post(f"{url}/v2.1/moorage-drains", json=asked, headers=HEADERS, timeout=10)
+    return post(f"{url}/v2.1/moorage-drains", {"drain": {"host": EMPTIED, "way": way, "max_parallel": 4}})
+
+
+def begin_rebalance(url: str) -> str:
+    """A third of the servers shall come back to the host that was emptied."""
+    found = servers(url)
+    placed = [(server["id"], server["OS-EXT-SRV-ATTR:host"]) for server in found]
+    away = [(uuid, host) for uuid, host in placed if host != EMPTIED][: len(found) // 3]
+    moves = [{"server": uuid, "source": host, "target": EMPTIED} for uuid, host in away]
+    return post(f"{url}/v2.1/moorage-rebalances", {"rebalance": {"moves": moves, "max_parallel": 2}})
+
+
+def post(path: str, body: Any) -> str:
+    reply = requests.post(path, json=body, headers=HEADERS, timeout=10)
     assert reply.status_code == 202, reply.text
     return str(reply.json()["drain"]["id"])
 
@@ -81,11 +94,17 @@ def test_a_cloud_that_is_killed_while_a_host_is_emptied(tmp_path: Path) -> None:
         drain_id = begin(url, "evacuate")
     survive(tmp_path, port, drain_id, chance)
 
+    with start(tmp_path, port):
+        set_host(url, status="enabled")
+        drain_id = begin_rebalance(url)
+    rebalanced = survive(tmp_path, port, drain_id, chance, kills=1)
+    assert rebalanced["counts"]["moved"] > len(rebalanced["servers"]) * 3 // 4
 
-def survive(directory: Path, port: int, drain_id: str, chance: random.Random) -> Any:
+
+def survive(directory: Path, port: int, drain_id: str, chance: random.Random, *, kills: int = KILLS) -> Any:
     """Kill the cloud again and again until the drain is at its end; the drain, once the books are checked."""
     url = f"http://127.0.0.1:{port}"
-    for _ in range(KILLS):
+    for _ in range(kills):
         with start(directory, port) as service:
             time.sleep(chance.uniform(0.5, 2.5))
             print(Counter(one["state"] for one in show(url, drain_id)["servers"]))
@@ -99,9 +118,18 @@ def survive(directory: Path, port: int, drain_id: str, chance: random.Random) ->
         with contextlib.suppress(NotReadyError):
             wait_until(lambda: copies(directory) == homes(found), "hosts to have just their servers", 60)
         assert copies(directory) == homes(found)
-        on_host = {uuid for uuid, (host,) in homes(found).items() if host == EMPTIED}
-        assert on_host == {one["id"] for one in drain["servers"] if one["state"] == "staying"}
+        check_places(drain, {uuid: host for uuid, (host,) in homes(found).items()})
         database = directory / "data" / "moorage.sqlite"
         wait_until(lambda: not rows(database, UNFINISHED), "the ledger to be empty", 60)
     check_books(database, found)
     return drain
+
+
+def check_places(drain: Any, hosts: dict[str, str]) -> None:
+    """What is told to have moved has, and what is told to stay has not."""
+    if drain["goal"] is None:
+        on_host = {uuid for uuid, host in hosts.items() if host == EMPTIED}
+        assert on_host == {one["id"] for one in drain["servers"] if one["state"] == "staying"}
+        return
+    for one in drain["servers"]:
+        assert hosts[one["id"]] == {"moved": one["target"], "staying": one["source"]}[one["state"]]

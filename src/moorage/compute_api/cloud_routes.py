@@ -199,6 +199,10 @@ DRAINS: tuple[R, ...] = (
         {"POST": E(drains.act, f"{_DRAINS}cancel", body=drains.CANCEL)},
     ),
     R(
+        "/moorage-rebalances",
+        {"POST": E(rebalances.create, f"{_REBALANCES}create", body=rebalances.CREATE)},
+    ),
+    R(
         "/moorage-rebalances/plan",
         {"POST": E(rebalances.plan, f"{_REBALANCES}plan", body=rebalances.PLAN)},
     ),

@@ -1,4 +1,4 @@
-"""`moorage explain`, `moorage plan`, `moorage host` and `moorage ops`, asked of a running cloud."""
+"""`moorage explain`, `plan`, `host`, `rebalance` and `ops`, asked of a running cloud."""
 
 from __future__ import annotations
 
@@ -55,6 +55,18 @@ class Cloud:
         shown = f"/v2.1/servers/{uuid}"
         wait_until(lambda: self.call("GET", shown)["server"]["status"] == status, f"{name} {status}", 30)
         return str(uuid)
+
+    def clear(self) -> None:
+        """Delete what other tests have left."""
+        path = "/v2.1/servers?all_tenants=1"
+        for server in self.call("GET", path)["servers"]:
+            self.call("DELETE", f"/v2.1/servers/{server['id']}")
+        wait_until(lambda: not self.call("GET", path)["servers"], "an empty cloud", 60)
+
+    def set_hosts(self, status: str, *hosts: str) -> None:
+        for service in self.call("GET", "/v2.1/os-services?binary=nova-compute")["services"]:
+            if service["host"] in hosts:
+                self.call("PUT", f"/v2.1/os-services/{service['id']}", json={"status": status})
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return run(self.data, *arguments)
@@ -179,9 +191,7 @@ def test_a_plan_that_makes_no_sense_is_told(cloud: Cloud, arguments: tuple[str, 
 
 def test_a_host_is_drained_and_let_back(cloud: Cloud) -> None:
     """It comes after what counts hosts, and leaves three of them."""
-    for server in cloud.call("GET", "/v2.1/servers?all_tenants=1")["servers"]:  # of other tests
-        cloud.call("DELETE", f"/v2.1/servers/{server['id']}")
-    wait_until(lambda: not cloud.call("GET", "/v2.1/servers?all_tenants=1")["servers"], "an empty cloud", 60)
+    cloud.clear()
     uuid = cloud.boot("drained", "ACTIVE", availability_zone="nova:fake-2")
     suspended = cloud.boot("asleep", "ACTIVE", availability_zone="nova:fake-2")
     cloud.call("POST", f"/v2.1/servers/{suspended}/action", json={"suspend": None})
@@ -208,6 +218,42 @@ def test_a_host_is_drained_and_let_back(cloud: Cloud) -> None:
         refused = cloud.run("host", *arguments)
         assert refused.returncode == 1
         assert sentence in refused.stderr
+
+
+def rebalance(cloud: Cloud, *arguments: str) -> Result:
+    return CliRunner().invoke(main.commands, ["rebalance", *arguments, "--data", str(cloud.data)])
+
+
+def test_hosts_are_rebalanced(cloud: Cloud) -> None:
+    """It leaves three hosts, too."""
+    cloud.clear()
+    cloud.set_hosts("disabled", "fake-2", "fake-3")
+    uuids = {cloud.boot(f"web-{number}", "ACTIVE") for number in range(3)}
+    cloud.set_hosts("enabled", "fake-2", "fake-3")
+    wait_until(lambda: cloud.hosts_left() == 3, "the hosts", 30)
+    proposed = rebalance(cloud, "--most", "1").output
+    assert "3 hosts, 3 servers, of which 3 can be moved." in proposed
+    assert ", m1.tiny): fake-1 → fake-" in proposed
+    assert "1 move would win " in proposed
+    assert "nothing was ever rebalanced" in str(rebalance(cloud, "status").exception)
+    done = rebalance(cloud, "--apply", "--deadline", "10m")
+    assert done.exit_code == 0, done.output
+    assert "(spread, auto) is finished: 2 moved" in done.output
+    shown = [cloud.call("GET", f"/v2.1/servers/{uuid}")["server"] for uuid in uuids]
+    assert {server["OS-EXT-SRV-ATTR:host"] for server in shown} == {"fake-1", "fake-2", "fake-3"}
+    assert "Already as even as moves can make it." in rebalance(cloud).output
+    status = json.loads(rebalance(cloud, "status", "--json").output)
+    assert (status["goal"], status["state"], status["counts"]["moved"]) == ("spread", "finished", 2)
+    freed = rebalance(cloud, "--goal", "free")
+    assert "2 moves would free 2 hosts." in freed.output
+    assert json.loads(rebalance(cloud, "--json").output)["moves"] == []
+    assert "is over" in str(rebalance(cloud, "cancel").exception)
+    for arguments, sentence in (
+        (("--live", "--cold"), "exclude each other"),
+        (("--deadline", "soon"), "a deadline is a number"),
+        (("--aggregate", "nowhere"), "Aggregate nowhere could not be found"),
+    ):
+        assert sentence in str(rebalance(cloud, *arguments).exception)
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,29 @@
-"""Drains as the Compute API tells of them, and as a command tells of them in turn."""
+"""Drains and rebalances as the Compute API tells of them, and as a command tells of them in turn."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from moorage.cli import service
 from moorage.cli.errors import CommandError
 from moorage.cli.service import ServiceType
+from moorage.scheduler.rebalance.proposal import Proposal
+
+_LOOK_AGAIN = 1.0
 
 
 class ToldServer(msgspec.Struct):
     id: str
+    source: str | None
+    target: str | None
     state: str
     move: str | None
     tries: int
@@ -25,7 +34,8 @@ class ToldDrain(msgspec.Struct):
     """A list of drains does not tell of servers."""
 
     id: str
-    host: str
+    host: str | None
+    goal: str | None
     way: str
     state: str
     disabled_host: bool
@@ -37,6 +47,10 @@ class ToldDrain(msgspec.Struct):
     @property
     def settled(self) -> int:
         return self.counts["moved"] + self.counts["gone"] + self.counts["staying"]
+
+    @property
+    def name(self) -> str:
+        return self.host or "rebalance"
 
 
 class PlacedServer(msgspec.Struct):
@@ -60,12 +74,16 @@ class _ShownDrains(msgspec.Struct):
     drains: list[ToldDrain]
 
 
+class _ShownProposal(msgspec.Struct):
+    rebalance: Proposal
+
+
 class _ShownPlan(msgspec.Struct):
     plan: ToldPlan
 
 
 class DrainAccess:
-    """The part of the Compute API that is about drains."""
+    """The part of the Compute API that is about drains and rebalances."""
 
     def __init__(self, cloud: str | None, data: Path) -> None:
         self._cloud = cloud
@@ -76,6 +94,20 @@ class DrainAccess:
 
     def begin(self, asked: dict[str, Any]) -> ToldDrain:
         return msgspec.json.decode(self._post("/moorage-drains", {"drain": asked}), type=_ShownDrain).drain
+
+    def propose(self, asked: dict[str, Any]) -> Proposal:
+        answer = self._post("/moorage-rebalances/plan", {"rebalance": asked})
+        return msgspec.json.decode(answer, type=_ShownProposal).rebalance
+
+    def begin_rebalance(self, asked: dict[str, Any]) -> ToldDrain:
+        answer = self._post("/moorage-rebalances", {"rebalance": asked})
+        return msgspec.json.decode(answer, type=_ShownDrain).drain
+
+    def newest_rebalance(self) -> ToldDrain:
+        found = msgspec.json.decode(self._get("/moorage-drains", "kind=rebalance"), type=_ShownDrains).drains
+        if not found:
+            raise CommandError("nothing was ever rebalanced")
+        return self.show(found[0].id)
 
     def show(self, drain_id: str) -> ToldDrain:
         return msgspec.json.decode(self._get(f"/moorage-drains/{drain_id}"), type=_ShownDrain).drain
@@ -132,9 +164,38 @@ def told(drain: ToldDrain) -> Iterator[str]:
             tries = f", tried {server.tries} times" if server.tries > 1 else ""
             yield f"  {server.id} {server.state}{tries}: {server.reason}"
         elif server.state == "moving":
-            yield f"  {server.id} moving ({server.move})"
+            target = "" if server.target is None else f" to {server.target}"
+            yield f"  {server.id} moving{target} ({server.move})"
 
 
 def headline(drain: ToldDrain) -> str:
     counted = ", ".join(f"{count} {state}" for state, count in drain.counts.items() if count)
-    return f"{drain.host}: drain {drain.id} ({drain.way}) is {drain.state}: {counted or 'no servers'}"
+    if drain.host is None:
+        said = f"rebalance {drain.id} ({drain.goal}, {drain.way})"
+    else:
+        said = f"{drain.host}: drain {drain.id} ({drain.way})"
+    return f"{said} is {drain.state}: {counted or 'no servers'}"
+
+
+def finish(begun: ToldDrain, access: DrainAccess, *, detach: bool, as_json: bool) -> None:
+    """Wait for the end of what was begun, unless nobody wants to, and tell of it."""
+    ended = begun if detach else _watch(begun, access)
+    typer.echo(msgspec.json.encode(ended) if as_json else "\n".join(told(ended)))
+    if ended.finished_at is not None and ended.counts["staying"]:
+        raise typer.Exit(2)
+
+
+def _watch(drain: ToldDrain, access: DrainAccess) -> ToldDrain:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(drain.name)
+        while drain.finished_at is None:
+            total = sum(drain.counts.values())
+            moving = drain.counts["moving"]
+            progress.update(
+                task, completed=drain.settled, total=total, description=f"{drain.name}, {moving} moving"
+            )
+            time.sleep(_LOOK_AGAIN)
+            drain = access.show(drain.id)
+        progress.update(task, completed=drain.settled, total=sum(drain.counts.values()))
+    return drain

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from moorage.cli.commands.drains import DrainAccess, ToldDrain, headline, planned, told
+from moorage.cli.commands.drain_options import Auto, Cold, Deadline, Detach, Live, Parallel, seconds, way_of
+from moorage.cli.commands.drains import DrainAccess, finish, headline, planned, told
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import Cloud, Data, Json
 
@@ -21,32 +18,20 @@ host = Commands(
     "\n\nExample: moorage host drain compute-7 --deadline 2h"
 )
 
-_LOOK_AGAIN = 1.0
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
-
-
 Name = Annotated[
     str, typer.Argument(metavar="HOST", help="The host, as `openstack compute service list` has it.")
 ]
-Deadline = Annotated[
-    str | None,
-    typer.Option(help="When to give up what has not begun to move: 90s, 30m, 2h, 1d.", show_default=False),
-]
-Parallel = Annotated[int, typer.Option(min=1, max=1000, help="How many servers move at the same time.")]
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Only tell where each server would go, and which of them nowhere.")
 ]
-Detach = Annotated[bool, typer.Option("--detach", help="Don't wait: conductors go on by themselves.")]
 
 
 @host.command()
 def drain(
     name: Name,
-    live: Annotated[bool, typer.Option("--live", help="Move only what can be moved while it runs.")] = False,
-    cold: Annotated[bool, typer.Option("--cold", help="Stop what runs, and start it elsewhere.")] = False,
-    auto: Annotated[
-        bool, typer.Option("--auto", help="Live where that is possible, cold otherwise: the default.")
-    ] = False,
+    live: Live = False,
+    cold: Cold = False,
+    auto: Auto = False,
     max_parallel: Parallel = 5,
     deadline: Deadline = None,
     dry_run: DryRun = False,
@@ -62,10 +47,8 @@ def drain(
 
     Example: moorage host drain compute-7 --deadline 2h --max-parallel 10
     """
-    if live + cold + auto > 1:
-        raise CommandError("--live, --cold and --auto exclude each other")
-    way = "live" if live else "cold" if cold else "auto"
-    asked = {"host": name, "way": way, "max_parallel": max_parallel, **_seconds(deadline)}
+    way = way_of(live=live, cold=cold, auto=auto)
+    asked = {"host": name, "way": way, "max_parallel": max_parallel, **seconds(deadline)}
     _empty(asked, DrainAccess(cloud, data), dry_run=dry_run, detach=detach, as_json=as_json)
 
 
@@ -86,7 +69,7 @@ def evacuate(
 
     Example: moorage host evacuate compute-7 --max-parallel 20
     """
-    asked = {"host": name, "way": "evacuate", "max_parallel": max_parallel, **_seconds(deadline)}
+    asked = {"host": name, "way": "evacuate", "max_parallel": max_parallel, **seconds(deadline)}
     _empty(asked, DrainAccess(cloud, data), dry_run=dry_run, detach=detach, as_json=as_json)
 
 
@@ -147,15 +130,6 @@ def undrain(name: Name, cloud: Cloud = None, data: Data = Path("data")) -> None:
     typer.echo(f"{name} takes servers again.")
 
 
-def _seconds(deadline: str | None) -> dict[str, int]:
-    if deadline is None:
-        return {}
-    parts = re.fullmatch(r"([1-9][0-9]{0,8})([smhd]?)", deadline.strip())
-    if parts is None:
-        raise CommandError(f"a deadline is a number and s, m, h or d, as in 90m, not {deadline!r}")
-    return {"deadline_seconds": int(parts[1]) * _UNITS[parts[2]]}
-
-
 def _empty(asked: dict[str, Any], access: DrainAccess, *, dry_run: bool, detach: bool, as_json: bool) -> None:
     plan = access.plan(asked)
     if dry_run:
@@ -164,24 +138,4 @@ def _empty(asked: dict[str, Any], access: DrainAccess, *, dry_run: bool, detach:
     if not as_json:
         for line in planned(plan, only_staying=True):
             typer.echo(line)
-    begun = access.begin(asked)
-    ended = begun if detach else _watch(begun, access)
-    typer.echo(msgspec.json.encode(ended) if as_json else "\n".join(told(ended)))
-    if ended.finished_at is not None and ended.counts["staying"]:
-        raise typer.Exit(2)
-
-
-def _watch(drain: ToldDrain, access: DrainAccess) -> ToldDrain:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(drain.host)
-        while drain.finished_at is None:
-            total = sum(drain.counts.values())
-            moving = drain.counts["moving"]
-            progress.update(
-                task, completed=drain.settled, total=total, description=f"{drain.host}, {moving} moving"
-            )
-            time.sleep(_LOOK_AGAIN)
-            drain = access.show(drain.id)
-        progress.update(task, completed=drain.settled, total=sum(drain.counts.values()))
-    return drain
+    finish(access.begin(asked), access, detach=detach, as_json=as_json)

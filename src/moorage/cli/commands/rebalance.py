@@ -9,21 +9,24 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from moorage.cli import service
-from moorage.cli.errors import CommandError, Commands
+from moorage.cli.commands.drain_options import Auto, Cold, Deadline, Detach, Live, Parallel, seconds, way_of
+from moorage.cli.commands.drains import DrainAccess, finish, headline
+from moorage.cli.commands.drains import told as told_so_far
+from moorage.cli.errors import Commands
 from moorage.cli.options import Cloud, Data, Json
-from moorage.cli.service import ServiceType
 from moorage.scheduler.rebalance.proposal import Goal, Measure, Proposal, WorthwhileMove
 
-rebalance = Commands(help="Propose the few moves that win the most.\n\nExample: moorage rebalance --most 5")
-
-
-class _Shown(msgspec.Struct):
-    rebalance: Proposal
+rebalance = Commands(
+    help="Propose the few moves that win the most: hosts that are used alike, or hosts that become free."
+    "\n\nEach move is one that the scheduler would make now. With --apply they are made, and go on if this"
+    " command, or any other process, is ended; the exit status is 2 if servers stay where they were."
+    "\n\nExample: moorage rebalance --goal free --most 20"
+)
 
 
 @rebalance.callback(invoke_without_command=True, no_args_is_help=False)
 def propose(
+    context: typer.Context,
     goal: Annotated[
         Goal, typer.Option(help="Use hosts alike (spread), or empty some of them (free).")
     ] = Goal.SPREAD,
@@ -43,35 +46,57 @@ def propose(
             show_default=False,
         ),
     ] = None,
-    live: Annotated[bool, typer.Option("--live", help="Move only what can be moved while it runs.")] = False,
-    cold: Annotated[bool, typer.Option("--cold", help="Stop what runs, and start it elsewhere.")] = False,
-    auto: Annotated[
-        bool, typer.Option("--auto", help="Live where that is possible, cold otherwise: the default.")
-    ] = False,
+    live: Live = False,
+    cold: Cold = False,
+    auto: Auto = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Make the moves that are proposed.")] = False,
+    max_parallel: Parallel = 5,
+    deadline: Deadline = None,
+    detach: Detach = False,
     cloud: Cloud = None,
     data: Data = Path("data"),
     as_json: Json = False,
 ) -> None:
-    """Propose the few moves that win the most: hosts that are used alike, or hosts that become free.
-
-    Each move is one that the scheduler would make now. Nothing is moved.
-
-    Example: moorage rebalance --goal free --most 20
-    """
-    asked: dict[str, Any] = {"goal": goal.value, "most": most, "way": way_of(live, cold, auto)}
+    """Propose moves, and make them if that is asked for."""
+    if context.invoked_subcommand is not None:
+        return
+    access, way = DrainAccess(cloud, data), way_of(live=live, cold=cold, auto=auto)
+    pace = {"max_parallel": max_parallel, **seconds(deadline)}
+    asked: dict[str, Any] = {"goal": goal.value, "most": most, "way": way}
     optional = {"aggregate": aggregate, "zone": zone, "min_gain": min_gain}
-    asked |= {name: value for name, value in optional.items() if value is not None}
-    answer = service.put_to(
-        "/moorage-rebalances/plan", {"rebalance": asked}, cloud, data, ServiceType.COMPUTE
-    )
-    proposal = msgspec.json.decode(answer, type=_Shown).rebalance
-    typer.echo(msgspec.json.encode(proposal) if as_json else "\n".join(told(proposal)))
+    proposal = access.propose(asked | {name: value for name, value in optional.items() if value is not None})
+    if as_json and not (apply and proposal.moves):
+        typer.echo(msgspec.json.encode(proposal))
+        return
+    for line in () if as_json else told(proposal):
+        typer.echo(line)
+    if apply and proposal.moves:
+        moves = [
+            {"server": move.server, "source": move.source, "target": move.target} for move in proposal.moves
+        ]
+        wanted = {"goal": goal.value, "way": way, "moves": moves, **pace}
+        finish(access.begin_rebalance(wanted), access, detach=detach, as_json=as_json)
 
 
-def way_of(live: bool, cold: bool, auto: bool) -> str:
-    if live + cold + auto > 1:
-        raise CommandError("--live, --cold and --auto exclude each other")
-    return "live" if live else "cold" if cold else "auto"
+@rebalance.command()
+def status(cloud: Cloud = None, data: Data = Path("data"), as_json: Json = False) -> None:
+    """Tell how far the last rebalance is.
+
+    Example: moorage rebalance status
+    """
+    newest = DrainAccess(cloud, data).newest_rebalance()
+    typer.echo(msgspec.json.encode(newest) if as_json else "\n".join(told_so_far(newest)))
+
+
+@rebalance.command()
+def cancel(cloud: Cloud = None, data: Data = Path("data"), as_json: Json = False) -> None:
+    """Begin no more moves of the last rebalance; those that are under way go on.
+
+    Example: moorage rebalance cancel
+    """
+    access = DrainAccess(cloud, data)
+    cancelled = access.cancel(access.newest_rebalance())
+    typer.echo(msgspec.json.encode(cancelled) if as_json else headline(cancelled))
 
 
 def told(proposal: Proposal) -> Iterator[str]:
@@ -102,11 +127,16 @@ def _measured(measure: Measure) -> str:
 
 def _move(move: WorthwhileMove, goal: Goal) -> str:
     (left, leaves), (came, comes) = move.source_share, move.target_share
-    wins = f"frees 1/{round(1 / move.gain)} of it" if goal is Goal.FREE else f"wins {move.gain:.2f}"
+    wins = _freed(move) if goal is Goal.FREE else f"wins {move.gain:.2f}"
     return (
         f"{move.server} ({move.name}, {move.flavor}): {move.source} → {move.target}, {move.move}; "
         f"{left:.1f} → {leaves:.1f} %, {came:.1f} → {comes:.1f} %, {wins}"
     )
+
+
+def _freed(move: WorthwhileMove) -> str:
+    others = round(1 / move.gain) - 1
+    return f"frees {move.source}" + (f" with {_counted(others, 'other')}" if others else "")
 
 
 def _won(proposal: Proposal) -> str:

@@ -1,4 +1,4 @@
-"""How a drain goes on: each time somebody looks, what has ended is written down, and as much begins as may.
+"""How a drain or a rebalance goes on: whoever looks writes down what has ended, and begins as much as may.
 
 A move that begins is an operation of the ledger, written in the transaction that counts it: whoever is killed
 here has either begun it or not, and nobody begins it twice.
@@ -6,7 +6,7 @@ here has either begun it or not, and nobody begins it twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy.engine import Connection
@@ -57,9 +57,8 @@ class _Round:
 
     def run(self) -> None:
         drain, connection = self._drain, self._connection
-        known = {one.server_id for one in drains.leaving(connection, drain.id)}
-        arrived = [one for one in drains.servers_on(connection, drain.host) if one.id not in known]
-        drains.meet(connection, drain.id, arrived)  # what was being built there already
+        if drain.host is not None:
+            self._meet_arrived(drain.host)
         left = [one for one in drains.leaving(connection, drain.id) if one.state not in SETTLED]
         now_on = servers.by_id(connection, [one.server_id for one in left])
         moving = [one for one in left if one.state is LeavingState.MOVING]
@@ -69,29 +68,39 @@ class _Round:
         if all(one.state in SETTLED for one in drains.leaving(connection, drain.id)):
             drains.finish(connection, drain)
 
+    def _meet_arrived(self, host: str) -> None:
+        """What was being built there already leaves, too."""
+        known = {one.server_id for one in drains.leaving(self._connection, self._drain.id)}
+        arrived = [one for one in drains.servers_on(self._connection, host) if one.id not in known]
+        drains.meet(self._connection, self._drain.id, arrived)
+
+    def _source(self, one: LeavingServer) -> str | None:
+        """The host that it leaves."""
+        return one.source_host or self._drain.host
+
     def _is_over(self, one: LeavingServer, server: Server) -> bool:
         """Whether a move has come to its end, which is written down."""
         if server.deleted_at is not None:
             self._note(one, LeavingState.GONE)
         elif server.task_state is not None:
             return False
-        elif server.vm_state == VmState.RESIZED and self._arrived(server):
+        elif server.vm_state == VmState.RESIZED and self._arrived(one, server):
             self._confirm(server)
             return False
-        elif server.host != self._drain.host:
+        elif server.host != self._source(one):
             self._note(one, LeavingState.MOVED)
         else:
             self._failed(one, _last_error(self._connection, server) or "its move was undone")
         return True
 
-    def _arrived(self, server: Server) -> bool:
+    def _arrived(self, one: LeavingServer, server: Server) -> bool:
         move = migrations.active(self._connection, server.id)
-        if move is None or move.source_host != self._drain.host:
+        if move is None or move.source_host != self._source(one):
             return False
         return move.status == MigrationStatus.FINISHED
 
     def _confirm(self, server: Server) -> None:
-        """Its room at the drained host is free only then. A host that is down for now is asked again."""
+        """Its room at its old host is free only then. A host that is down for now is asked again."""
         try:
             resizes.confirm(self._ask(servers.lock(self._connection, server.uuid)))
         except ComputeError:
@@ -107,9 +116,9 @@ class _Round:
 
     def _end_of_waiting(self) -> str | None:
         if self._drain.state is DrainState.CANCELLING:
-            return "The drain was cancelled."
+            return f"The {self._drain.noun} was cancelled."
         if self._drain.deadline_at is not None and self._drain.deadline_at <= self._now:
-            return "The drain's deadline has passed."
+            return f"The {self._drain.noun}'s deadline has passed."
         return None
 
     def _begins(self, one: LeavingServer) -> bool:
@@ -118,8 +127,11 @@ class _Round:
         except ServerNotFound:
             self._note(one, LeavingState.GONE)
             return False
-        if server.host != self._drain.host:
+        if server.host != self._source(one):
             self._note(one, LeavingState.GONE)
+            return False
+        if self._drain.goal is not None and server.locked_by is not None:
+            self._note(one, LeavingState.STAYING, reason="It is locked.")
             return False
         if server.task_state is not None:
             return False  # busy with something else: looked at again
@@ -130,7 +142,7 @@ class _Round:
             return False
         try:
             with context.working(self._whose(server)):
-                _MOVES[move](self._ask(server))
+                _MOVES[move](self._ask(server), one.target_host)
         except ComputeError as error:
             self._failed(one, str(error))
             return False
@@ -168,10 +180,10 @@ class _Round:
         drains.note(self._connection, self._drain.id, one.server_id, state=state.value, reason=reason, **said)
 
 
-_MOVES = {
-    MigrationType.LIVE: lambda ask: moves.live_migrate(ask, None),
-    MigrationType.MIGRATION: lambda ask: moves.migrate(ask, None),
-    MigrationType.EVACUATION: lambda ask: moves.evacuate(ask, None, stopped=False),
+_MOVES: dict[MigrationType, Callable[[ActionContext, str | None], None]] = {
+    MigrationType.LIVE: moves.live_migrate,
+    MigrationType.MIGRATION: moves.migrate,
+    MigrationType.EVACUATION: lambda ask, target: moves.evacuate(ask, target, stopped=False),
 }
 
 

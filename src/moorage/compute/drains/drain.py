@@ -1,4 +1,7 @@
-"""Drain: the record of a host that is being emptied, and of what becomes of each of its servers."""
+"""Drain: the record of servers that leave their hosts, and of what becomes of each.
+
+They are all those of a host that is being emptied, or a few of several hosts that are rebalanced.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from moorage.compute.servers.actions import Origin
+from moorage.scheduler.rebalance.proposal import Goal
 
 
 class DrainWay(StrEnum):
@@ -29,7 +33,7 @@ class DrainState(StrEnum):
 
 
 class LeavingState(StrEnum):
-    """What became of one server of the host."""
+    """What became of one server."""
 
     WAITING = "waiting"
     MOVING = "moving"
@@ -37,7 +41,7 @@ class LeavingState(StrEnum):
     GONE = "gone"
     """Its user deleted it, or moved it, before its turn came."""
     STAYING = "staying"
-    """It is still on the host, and its reason says why."""
+    """It is still where it was, and its reason says why."""
 
 
 SETTLED = frozenset({LeavingState.MOVED, LeavingState.GONE, LeavingState.STAYING})
@@ -47,7 +51,8 @@ SETTLED = frozenset({LeavingState.MOVED, LeavingState.GONE, LeavingState.STAYING
 class Drain:
     id: int
     uuid: str
-    host: str
+    host: str | None
+    """None of a rebalance, whose servers leave several."""
     way: DrainWay
     max_parallel: int
     deadline_at: datetime | None
@@ -56,6 +61,22 @@ class Drain:
     origin: Origin
     created_at: datetime
     finished_at: datetime | None
+    goal: Goal | None = None
+    """Of a rebalance."""
+
+    @property
+    def noun(self) -> str:
+        """What operators call it."""
+        return "drain" if self.goal is None else "rebalance"
+
+
+@dataclass(frozen=True, slots=True)
+class WantedMove:
+    """One of a rebalance."""
+
+    server_uuid: str
+    source_host: str
+    target_host: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,3 +89,6 @@ class LeavingServer:
     reason: str | None
     due_at: datetime
     updated_at: datetime
+    source_host: str | None = None
+    target_host: str | None = None
+    """Where it shall go; None if any host will do."""

@@ -1,4 +1,4 @@
-"""Drains: begun, found and cancelled."""
+"""Drains and rebalances: begun, found and cancelled."""
 
 from __future__ import annotations
 
@@ -11,18 +11,30 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from moorage.compute.drains.drain import Drain, DrainState, DrainWay, LeavingServer, LeavingState
+from moorage.compute.drains.drain import (
+    Drain,
+    DrainState,
+    DrainWay,
+    LeavingServer,
+    LeavingState,
+    WantedMove,
+)
 from moorage.compute.errors import ConflictError, NotFoundError
 from moorage.compute.hosts import services
 from moorage.compute.servers.actions import Origin
 from moorage.compute.servers.server import COLUMNS, Server, from_row
+from moorage.compute.servers.server_errors import ServerNotFound
 from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.tables.compute import servers
 from moorage.db.tables.compute import services as service_table
 from moorage.db.tables.drains import drained_servers, drains
+from moorage.scheduler.rebalance.proposal import Goal
 
+_SEVERAL = ""
+"""In the place of the host of a rebalance. A conductor of the release before takes it for a host without
+servers, and calls the servers of the rebalance gone: nothing is moved, and nothing is lost."""
 _LEAVING = tuple(drained_servers.c[each.name] for each in fields(LeavingServer))
 
 
@@ -46,21 +58,85 @@ def begin(
     uuid = uuids.generate()
     if not service.disabled:
         services.update(connection, service, disabled=True, disabled_reason=f"drained ({uuid})")
+    drain = _write(
+        connection,
+        origin,
+        uuid=uuid,
+        host=host,
+        way=way.value,
+        max_parallel=max_parallel,
+        deadline_at=deadline_at,
+        disabled_host=not service.disabled,
+    )
+    meet(connection, drain.id, servers_on(connection, host))
+    return drain
+
+
+def begin_rebalance(
+    connection: Connection,
+    goal: Goal,
+    way: DrainWay,
+    moves: Sequence[WantedMove],
+    max_parallel: int,
+    deadline_at: datetime | None,
+    origin: Origin,
+) -> Drain:
+    """Conductors begin to make these moves; the scheduler is asked about each when its turn comes.
+
+    Two that begin at the same moment may both find that there is none: a server is moved by the one that
+    comes to it first, and is gone for the other.
+    """
+    if unfinished(connection, _SEVERAL) is not None:
+        raise ConflictError("A rebalance is under way already.")
+    for host in {move.source_host for move in moves} | {move.target_host for move in moves}:
+        services.find_agent(connection, host)
+    numbers = _numbers(connection, [move.server_uuid for move in moves])
+    drain = _write(
+        connection,
+        origin,
+        uuid=uuids.generate(),
+        host=_SEVERAL,
+        goal=goal.value,
+        way=way.value,
+        max_parallel=max_parallel,
+        deadline_at=deadline_at,
+        disabled_host=False,
+    )
+    rows = [
+        {
+            "drain_id": drain.id,
+            "server_id": numbers[move.server_uuid],
+            "server_uuid": move.server_uuid,
+            "state": LeavingState.WAITING.value,
+            "source_host": move.source_host,
+            "target_host": move.target_host,
+        }
+        for move in moves
+    ]
+    connection.execute(sa.insert(drained_servers), rows)
+    return drain
+
+
+def _write(connection: Connection, origin: Origin, **columns: Any) -> Drain:
     values = {
-        "uuid": uuid,
-        "host": host,
-        "way": way.value,
-        "max_parallel": max_parallel,
-        "deadline_at": deadline_at,
         "state": DrainState.RUNNING.value,
-        "disabled_host": not service.disabled,
         "request_id": origin.request_id,
         "user_id": origin.user_id,
         "project_id": origin.project_id,
+        **columns,
     }
     made = connection.execute(sa.insert(drains).values(**values).returning(drains.c.id)).scalar_one()
-    meet(connection, made, servers_on(connection, host))
     return _read(connection.execute(sa.select(drains).where(drains.c.id == made)).one())
+
+
+def _numbers(connection: Connection, server_uuids: Sequence[str]) -> dict[str, int]:
+    """The rows of these servers, also of those that are deleted: they will be found to be gone."""
+    query = sa.select(servers.c.uuid, servers.c.id).where(among(connection, servers.c.uuid, server_uuids))
+    found: dict[str, int] = dict(connection.execute(query).all())
+    for uuid in server_uuids:
+        if uuid not in found:
+            raise ServerNotFound(uuid)
+    return found
 
 
 def require_state(connection: Connection, host: str, way: DrainWay, *, down_time: int) -> None:
@@ -100,16 +176,24 @@ def find(connection: Connection, uuid: str) -> Drain:
 
 
 def listed(connection: Connection, host: str | None = None, limit: int = 100) -> list[Drain]:
+    """Those of hosts, or of one, the newest first."""
+    of_host = drains.c.host != _SEVERAL if host is None else drains.c.host == host
+    return _newest(connection, of_host, limit)
+
+
+def rebalances(connection: Connection, limit: int = 100) -> list[Drain]:
     """The newest first."""
-    query = sa.select(drains).order_by(drains.c.id.desc()).limit(limit)
-    if host is not None:
-        query = query.where(drains.c.host == host)
+    return _newest(connection, drains.c.host == _SEVERAL, limit)
+
+
+def _newest(connection: Connection, which: sa.ColumnElement[bool], limit: int) -> list[Drain]:
+    query = sa.select(drains).where(which).order_by(drains.c.id.desc()).limit(limit)
     return [_read(row) for row in connection.execute(query)]
 
 
 def unfinished(connection: Connection, host: str) -> Drain | None:
     query = sa.select(drains).where(drains.c.host == host, drains.c.finished_at.is_(None))
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(query.limit(1)).one_or_none()
     return None if row is None else _read(row)
 
 
@@ -129,7 +213,7 @@ def cancel(connection: Connection, uuid: str) -> Drain:
     """Nothing more begins. Said again, nothing more happens."""
     drain = find(connection, uuid)
     if drain.finished_at is not None:
-        raise ConflictError(f"Drain {uuid} is over.")
+        raise ConflictError(f"{drain.noun.capitalize()} {uuid} is over.")
     running = (drains.c.id == drain.id, drains.c.state == DrainState.RUNNING.value)
     connection.execute(sa.update(drains).where(*running).values(state=DrainState.CANCELLING.value))
     return find(connection, uuid)
@@ -175,7 +259,7 @@ def _read(row: Row[Any]) -> Drain:
     return Drain(
         row.id,
         row.uuid,
-        row.host,
+        row.host or None,
         DrainWay(row.way),
         row.max_parallel,
         row.deadline_at,
@@ -184,6 +268,7 @@ def _read(row: Row[Any]) -> Drain:
         Origin(row.request_id, row.user_id, row.project_id),
         row.created_at,
         row.finished_at,
+        None if row.goal is None else Goal(row.goal),
     )
 
 

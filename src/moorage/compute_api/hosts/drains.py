@@ -1,9 +1,12 @@
-"""`/moorage-drains`: hosts that are emptied of their servers, as operators ask for it and look at it."""
+"""`/moorage-drains`: hosts that are emptied of their servers, as operators ask for it and look at it.
+
+A rebalance is looked at and cancelled here, too: it is a drain of several hosts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy.engine import Connection
@@ -28,25 +31,29 @@ Json = dict[str, Any]
 MAX_PARALLEL = 5
 _LONGEST = 366 * 24 * 3600
 
+PACE: Json = {
+    "max_parallel": {"type": "integer", "minimum": 1, "maximum": 1000},
+    "deadline_seconds": {"type": "integer", "minimum": 1, "maximum": _LONGEST},
+}
 _ASKED = types.closed(
     {
         "host": types.HOST,
         "way": {"enum": [way.value for way in DrainWay]},
-        "max_parallel": {"type": "integer", "minimum": 1, "maximum": 1000},
-        "deadline_seconds": {"type": "integer", "minimum": 1, "maximum": _LONGEST},
+        **PACE,
     },
     ("host",),
 )
 CREATE = Schema(types.closed({"drain": _ASKED}, ("drain",)))
-LIST = Schema(types.once({"host": types.HOST}))
+LIST = Schema(types.once({"host": types.HOST, "kind": {"enum": ["drain", "rebalance"]}}))
 CANCEL = Schema(types.closed({"cancel": {"type": "null"}}, ("cancel",)))
 
 
 def index(service: ComputeService, call: Call) -> Reply:
-    """List drains, the newest first."""
-    host = call.checked_query().get("host")
+    """List drains of hosts, or rebalances, the newest first."""
+    query = call.checked_query()
+    host, rebalances = query.get("host"), query.get("kind") == "rebalance"
     with service.database.read() as connection:
-        found = drains.listed(connection, host)
+        found = drains.rebalances(connection) if rebalances else drains.listed(connection, host)
         tallies = drains.counts(connection, [drain.id for drain in found])
     return Reply(body={"drains": [_view(drain, tallies[drain.id]) for drain in found]})
 
@@ -55,7 +62,7 @@ def show(service: ComputeService, call: Call) -> Reply:
     """Show a drain, with what became of each server."""
     with service.database.read() as connection:
         drain = drains.find(connection, call.params["drain_id"])
-        return Reply(body={"drain": _whole(connection, drain)})
+        return Reply(body={"drain": whole(connection, drain)})
 
 
 def plan(service: ComputeService, call: Call) -> Reply:
@@ -79,8 +86,7 @@ def plan(service: ComputeService, call: Call) -> Reply:
 def create(service: ComputeService, call: Call) -> Reply:
     """Disable a host, and move its servers elsewhere."""
     asked = call.json()["drain"]
-    seconds = asked.get("deadline_seconds")
-    deadline = None if seconds is None else utcnow() + timedelta(seconds=seconds)
+    deadline = deadline_of(asked)
 
     def begin(connection: Connection) -> tuple[Drain, Json]:
         drain = drains.begin(
@@ -93,12 +99,12 @@ def create(service: ComputeService, call: Call) -> Reply:
             down_time=service.settings.service_down_time,
         )
         if drain.disabled_host:
-            status_mirror.note(connection, drain.host)
-        return drain, _whole(connection, drain)
+            status_mirror.note(connection, asked["host"])
+        return drain, whole(connection, drain)
 
     drain, shown = service.database.transact(begin)
     if drain.disabled_host:
-        service.statuses.follow(drain.host)
+        service.statuses.follow(asked["host"])
     return Reply(202, {"drain": shown})
 
 
@@ -106,9 +112,14 @@ def act(service: ComputeService, call: Call) -> Reply:
     """Cancel a drain: what moves goes on, nothing more begins."""
 
     def cancel(connection: Connection) -> Json:
-        return _whole(connection, drains.cancel(connection, call.params["drain_id"]))
+        return whole(connection, drains.cancel(connection, call.params["drain_id"]))
 
     return Reply(202, {"drain": service.database.transact(cancel)})
+
+
+def deadline_of(asked: Json) -> datetime | None:
+    seconds = asked.get("deadline_seconds")
+    return None if seconds is None else utcnow() + timedelta(seconds=seconds)
 
 
 def _way(asked: Json) -> DrainWay:
@@ -136,7 +147,8 @@ def _planned(service: ComputeService, found: Sequence[Server], staying: Mapping[
     return [view(server) for server in found]
 
 
-def _whole(connection: Connection, drain: Drain) -> Json:
+def whole(connection: Connection, drain: Drain) -> Json:
+    """With each of its servers."""
     tally = drains.counts(connection, [drain.id])[drain.id]
     servers = [_server(one) for one in drains.leaving(connection, drain.id)]
     return {**_view(drain, tally), "servers": servers}
@@ -146,6 +158,7 @@ def _view(drain: Drain, tally: dict[str, int]) -> Json:
     return {
         "id": drain.uuid,
         "host": drain.host,
+        "goal": drain.goal,
         "way": drain.way,
         "max_parallel": drain.max_parallel,
         "deadline_at": plain(drain.deadline_at),
@@ -160,6 +173,8 @@ def _view(drain: Drain, tally: dict[str, int]) -> Json:
 def _server(one: LeavingServer) -> Json:
     return {
         "id": one.server_uuid,
+        "source": one.source_host,
+        "target": one.target_host,
         "state": one.state,
         "move": one.move,
         "tries": one.tries,

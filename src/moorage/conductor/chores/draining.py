@@ -1,4 +1,4 @@
-"""Takes drains on: any conductor may, one at a time, since whoever is at one holds its row."""
+"""Takes drains and rebalances on: any conductor may, one at a time, since whoever is at one holds its row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from moorage.core.periodic import Periodic
 from moorage.db.database import Database
 
 LOG = logging.getLogger(__name__)
-UNFINISHED = Gauge("moorage_conductor_drains", "Hosts that are being drained.")
+UNFINISHED = Gauge("moorage_conductor_drains", "Hosts that are being drained, and rebalances under way.")
 
 INTERVAL = 1.0
 
@@ -56,4 +56,5 @@ class Draining:
         with self._database.read() as connection:
             tally = drains.counts(connection, [drain.id])[drain.id]
         said = ", ".join(f"{count} {state}" for state, count in tally.items() if count) or "it had no servers"
-        LOG.info("drain %s of host %s is %s: %s", drain.uuid, drain.host, drain.state, said)
+        of_host = "" if drain.host is None else f" of host {drain.host}"
+        LOG.info("%s %s%s is %s: %s", drain.noun, drain.uuid, of_host, drain.state, said)

@@ -1,4 +1,4 @@
-"""Hosts that are being emptied, and what became of each of their servers."""
+"""Servers that leave their hosts: those of a host that is being emptied, or of a rebalance."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ drains = sa.Table(
     sa.Column("project_id", sa.String(255), nullable=False),
     sa.Column("created_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("finished_at", Timestamp, index=True),
+    sa.Column("goal", sa.String(16)),
     sqlite_autoincrement=True,
 )
-"""`disabled_host` tells whether the drain disabled its host, or found it so. `finished_at` is empty as long
-as a conductor has something to do for it."""
+"""`host` is empty for a rebalance, whose `goal` says what it is for. `disabled_host` tells whether the drain
+disabled its host, or found it so. `finished_at` is empty as long as a conductor has something to do."""
 
 drained_servers = sa.Table(
     "drained_servers",
@@ -40,5 +41,8 @@ drained_servers = sa.Table(
     sa.Column("reason", sa.Text),
     sa.Column("due_at", Timestamp, nullable=False, default=utcnow),
     sa.Column("updated_at", Timestamp, nullable=False, default=utcnow),
+    sa.Column("source_host", sa.String(255)),
+    sa.Column("target_host", sa.String(255)),
 )
-"""`move` is how it is moved, `tries` how often that has failed, `due_at` when it may be tried again."""
+"""`move` is how it is moved, `tries` how often that has failed, `due_at` when it may be tried again. A server
+of a rebalance leaves `source_host` for `target_host`; any other leaves the drain's host, for wherever."""

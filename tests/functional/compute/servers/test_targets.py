@@ -83,6 +83,9 @@ BODIES: dict[tuple[str, str], Any] = {
     ("POST", "/moorage-drains"): {"drain": {"host": "host1"}},
     ("POST", "/moorage-drains/plan"): {"drain": {"host": "host1"}},
     ("POST", "/moorage-drains/{drain_id}/action"): {"cancel": None},
+    ("POST", "/moorage-rebalances"): {
+        "rebalance": {"moves": [{"server": ABSENT, "source": "host1", "target": "host2"}]}
+    },
     ("POST", "/moorage-rebalances/plan"): {"rebalance": {}},
     ("POST", "/moorage-audits"): {"audit": {}},
     ("POST", "/moorage-operations/{operation_id}/action"): {"retry": None},
