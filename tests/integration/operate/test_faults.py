@@ -5,7 +5,6 @@ A real Prometheus watches meanwhile.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,14 +13,14 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.db.tables.compute import quota_usage
+from tests.integration.operate.transcripts import PATIENCE, follow
 from tests.integration.operate.watched import SMALL_DISK, Watched, fill, small_disk
 from tests.support import debian, manual, postgres, prometheus, rabbitmq
 from tests.support.manual import Block
-from tests.support.processes import NotReadyError, wait_until
+from tests.support.processes import wait_until
 from tests.support.prometheus import Prometheus
 
 PAGE = "operate/faults.md"
-PATIENCE = 90.0
 BLOCKS: dict[str, Block] = {block.section: block for block in manual.blocks(PAGE)}
 
 
@@ -61,27 +60,7 @@ def ends(watcher: Prometheus, alert: str) -> None:
 
 
 def finds(cloud: Watched, section: str) -> None:
-    """The page's command prints what the page says, sooner or later: some of it has to be noticed first."""
-    block = BLOCKS[section]
-    (command,) = block.commands
-    wanted = [pattern(line) for line in block.text.splitlines() if not line.startswith("$ ")]
-    printed = ""
-
-    def matches() -> bool:
-        nonlocal printed
-        printed = cloud.typed(command)
-        lines = iter(" ".join(line.split()) for line in printed.splitlines())
-        return all(any(re.fullmatch(one, line) for line in lines) for one in wanted)
-
-    try:
-        wait_until(matches, section, PATIENCE)
-    except NotReadyError as error:
-        raise AssertionError(f"{command} printed:\n{printed}") from error
-
-
-def pattern(line: str) -> str:
-    """`…` is whatever is different each time."""
-    return ".*".join(re.escape(part.strip()) for part in " ".join(line.split()).split("…"))
+    follow(cloud, BLOCKS[section])
 
 
 def test_nothing_fires_while_all_is_well(cloud: Watched, watcher: Prometheus) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import requests
 
 from tests.lab.client.openstack import CLIENT, without_cloud
-from tests.support.deployment import ADMIN, SHARED_FLAVOR, Deployment, Shape
+from tests.support.deployment import ADMIN, SHARED_FLAVOR, Deployment, Part, Shape
 from tests.support.moorage import PROGRAMS
 from tests.support.postgres import Postgres
 from tests.support.processes import free_port
@@ -28,6 +28,24 @@ class Watched(Deployment):
     def __init__(self, directory: Path, database: Postgres, broker: RabbitMQ) -> None:
         self.metrics_ports: dict[str, int] = {}
         super().__init__(directory, database, broker, Shape(apis=1, conductors=1))
+
+    def further_conductor(self, number: int) -> Part:
+        """Whoever asks for it starts it; it ends with the others."""
+        self.conductors.append(self._conductor(number))
+        return self.conductors[-1]
+
+    def further_agent(self, host: str) -> Part:
+        self.agents[host] = self._agent(host)
+        return self.agents[host]
+
+    def use_broker(self, broker: RabbitMQ) -> None:
+        """Write every configuration file anew."""
+        self._settings["DEFAULT"] = {"transport_url": broker.url}
+        self._configure_server("moorage", {})
+        for number in range(1, len(self.conductors) + 1):
+            self._conductor(number)
+        for host in self.agents:
+            self._agent(host)
 
     @property
     def targets(self) -> list[str]:
@@ -62,6 +80,9 @@ class Watched(Deployment):
 
     def status(self, uuid: str) -> str:
         return str(self.get(f"/v2.1/servers/{uuid}")["server"]["status"])
+
+    def host_of(self, uuid: str) -> str:
+        return str(self.get(f"/v2.1/servers/{uuid}")["server"]["OS-EXT-SRV-ATTR:host"])
 
     def typed(self, command: str) -> str:
         """What a command prints, typed by an operator in a terminal that is wide enough."""

@@ -73,3 +73,9 @@ def test_every_package_and_every_room_of_the_conductor_is_on_the_map() -> None:
     assert len(packages) + len(rooms) > 20
     assert [name for name in packages if not re.search(rf"^\|.*`{name}[`.].*\|", text, re.MULTILINE)] == []
     assert [name for name in rooms if f"\n| `{name}` |" not in text] == []
+
+
+def test_each_decision_has_a_number_of_its_own() -> None:
+    numbers = [path.name[:4] for path in (ROOT / "docs" / "decisions").glob("0*.md")]
+    assert len(numbers) > 40
+    assert sorted(numbers) == sorted(set(numbers))
