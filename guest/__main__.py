@@ -10,8 +10,9 @@ from pathlib import Path
 
 from guest import disk, initramfs, packages
 
-COMMAND_LINE = "console=tty0 console=ttyS0,115200 quiet no_timer_check panic=5"
-"""A short kernel log: on a serial line every character costs time."""
+COMMAND_LINE = "console=tty0 console=ttyS0,115200 quiet no_timer_check panic=5 mitigations=off nokaslr"
+"""A short kernel log: on a serial line every character costs time. Nothing in the guest has to be guarded
+from the guest itself: without that, an emulated processor boots it in four fifths of the time."""
 
 
 def main() -> int:

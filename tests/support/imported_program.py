@@ -35,6 +35,7 @@ def load(name: str) -> Callable[[], Any]:
     if point.module == _LAUNCH:
         importlib.import_module("moorage.core.metrics_directory").make()
         importlib.import_module(f"moorage.cli.processes.{point.attr}_server")
+    importlib.import_module("pydantic.type_adapter")  # by which typer reads its arguments
     return program
 
 
