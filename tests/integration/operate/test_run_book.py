@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.integration.operate.transcripts import PATIENCE, follow
 from tests.integration.operate.watched import Watched
-from tests.support import debian, manual, postgres, rabbitmq
+from tests.support import debian, debian_postgres, manual, postgres, rabbitmq
+from tests.support.debian_postgres import DebianPostgres
+from tests.support.postgres import Postgres
 from tests.support.processes import wait_until
 
 PAGE = "operate/run-book.md"
@@ -29,10 +34,13 @@ def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         yield made
 
 
-def do(cloud: Watched, section: str, number: int = 0) -> None:
+def do(cloud: Watched, section: str, number: int = 0, instead: Mapping[str, str] | None = None) -> None:
     """One block of a section."""
     blocks = [block for block in manual.blocks(PAGE) if (block.section, block.kind) == (section, "console")]
-    follow(cloud, blocks[number])
+    text = blocks[number].text
+    for written, meant in (instead or {}).items():
+        text = text.replace(written, meant)
+    follow(cloud, replace(blocks[number], text=text))
 
 
 def active(cloud: Watched, *uuids: str) -> None:
@@ -73,3 +81,43 @@ def test_replace_the_broker(cloud: Watched) -> None:
         old.end()
         active(cloud, *uuids)
         do(cloud, "Replace the broker")
+
+
+class OldDatabase:
+    """Debian's PostgreSQL, as a place that clouds leave."""
+
+    def __init__(self, server: DebianPostgres) -> None:
+        self._server = server
+
+    def create_database(self, name: str) -> str:
+        self._server.ask("CREATE ROLE moorage LOGIN PASSWORD 'secret'")
+        self._server.ask(f"CREATE DATABASE {name} OWNER moorage")
+        return f"postgresql+psycopg://moorage:secret@127.0.0.1:{self._server.port}/{name}"
+
+
+def test_move_the_database(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        try:
+            broker = stack.enter_context(rabbitmq.start())
+            old = OldDatabase(stack.enter_context(debian_postgres.running()))
+        except debian.Unavailable as error:
+            pytest.skip(str(error))
+        new = stack.enter_context(postgres.start())
+        cloud = Watched(tmp_path, cast("Postgres", old), broker)
+        stack.callback(cloud.stop)
+        cloud.start()
+        before = cloud.boot("before")
+        active(cloud, before)
+        for part in (*cloud.apis, cloud.placement, *cloud.conductors):
+            part.end()
+        instead = {
+            "postgresql://moorage@old-db/moorage": cloud.database_url.replace("+psycopg", ""),
+            "postgresql://moorage@new-db/moorage": new.create_database("moorage").replace("+psycopg", ""),
+        }
+        do(cloud, "Move the database", 0, instead)
+        cloud.use_database(new)
+        for part in (cloud.placement, *cloud.conductors, *cloud.apis):
+            part.start()
+        assert cloud.status(before) == "ACTIVE"
+        active(cloud, cloud.boot("after"))
+        do(cloud, "Move the database", 1)

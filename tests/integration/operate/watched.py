@@ -41,6 +41,13 @@ class Watched(Deployment):
     def use_broker(self, broker: RabbitMQ) -> None:
         """Write every configuration file anew."""
         self._settings["DEFAULT"] = {"transport_url": broker.url}
+        self._configure_all()
+
+    def use_database(self, database: Postgres) -> None:
+        self.database_url = database.database_url("moorage")
+        self._configure_all()
+
+    def _configure_all(self) -> None:
         self._configure_server("moorage", {})
         for number in range(1, len(self.conductors) + 1):
             self._conductor(number)
