@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -100,14 +101,26 @@ def test_the_fullest_is_found_among_very_many() -> None:
 
 
 def test_if_the_full_ones_can_give_nothing_the_others_are_looked_at() -> None:
-    """A hundred hosts whose servers may not leave, and one that is less full but can give."""
+    """A hundred hosts whose servers may go nowhere, and one that is less full but can give."""
     picture = cloud(*[4] * 100, 3, 0)
-    stay = [one for one in picture.servers if one.node_uuid == "node-100"]
-    (move,) = spread(CloudPicture(picture.hosts, stay), Bars(picture), most=1)
-    assert (move.source, move.target) == (100, 101)
+    tied = [replace(one, kind="tied") for one in picture.servers if one.node_uuid != "node-100"]
+    loose = [one for one in picture.servers if one.node_uuid == "node-100"]
+    picture = CloudPicture(picture.hosts, [*tied, *loose])
     bars = Bars(picture)
+    bars.bar_everywhere("tied")
+    (move,) = spread(picture, bars, most=1)
+    assert (move.source, move.target) == (100, 101)
     bars.bar("any", 101)
     assert spread(picture, bars, most=5) == []
+
+
+def test_a_kind_is_kept_to_the_hosts_that_are_left_to_it() -> None:
+    picture = cloud(6, 0, 0)
+    bars = Bars(picture)
+    bars.leave_only("any", {"node-2", "node-of-another-cloud"})
+    assert {move.target for move in spread(picture, bars, most=10)} == {2}
+    bars.leave_only("any", set())
+    assert spread(picture, bars, most=10) == []
 
 
 def test_the_host_with_the_fewest_servers_is_freed() -> None:

@@ -19,7 +19,7 @@ from moorage.scheduler.rebalance.picture import (
     by_host,
 )
 
-_FULLEST = 64
+_FULLEST = 16
 """So many hosts are looked at for the next move, since the best one leaves a full host; all, if none does."""
 _LEAST = 1e-9
 """A gain below this is but the noise of sums."""
