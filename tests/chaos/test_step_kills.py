@@ -124,7 +124,8 @@ class Run:
         with suppress(NotReadyError):
             wait_until(lambda: not self._books().differences(), "the books to balance", 20)
         books = self._books()
-        assert books.differences() == []
+        differences = books.differences()
+        assert not differences, "; ".join(differences)
         picture = books.picture(self._scenario.kind)
         assert (picture.status, picture.outcome) == (self._scenario.status, self._scenario.outcome)
         return picture
