@@ -10,15 +10,6 @@ import requests
 from tests.support.environments import Environment
 from tests.support.processes import Service, start_service
 
-_SELDOM = """
-def post_worker_init(worker):
-    import gc
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
-"""
-"""Garbage is looked for seldom, and never in what was imported: that takes a tenth of a service's time."""
-
 
 def serve(
     environment: Environment,
@@ -38,7 +29,6 @@ def serve(
         f'wsgi_app = "{application}"\nbind = "127.0.0.1:{port}"\ntimeout = 300\n'
         "control_socket_disable = True\n"
         f'worker_class = "gthread"\nthreads = {threads}\ngraceful_timeout = 2\nkeepalive = 75\n'
-        f"{_SELDOM}"
     )
 
     def answers() -> bool:
