@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from moorage.core import uuids
 from tests.lab.client.openstack import CLIENT, ClientError, openstack, order
 from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
@@ -197,6 +198,43 @@ def test_an_operator_is_told_what_to_do_and_sees_every_machine(site: Standalone)
     }
     assert {one["host"] for one in found if one["name"] != "b-0"} <= {"ironic-1", "ironic-2"}
     assert [one["name"] for one in site.machines("--unserved")["nodes"]] == ["b-0"]
+
+
+def test_what_operators_do_to_machines_is_seen(site: Standalone) -> None:
+    """One is mended, one retired, one somebody's, and one deployed by hand; then all are as before."""
+    mended, old, lent, by_hand = (site.machine(name) for name in ("a-0", "a-1", "a-2", "b-0"))
+    site.metal.ask("PUT", f"nodes/{mended}/maintenance", {"reason": "a new disk"})
+    site.metal.provision(old, "manage", "manageable")
+    site.metal.change(old, retired=True)
+    stranger = uuids.generate()
+    site.metal.change(lent, instance_uuid=stranger)
+    whole = {"image_source": site.metal.image("own"), "image_type": "whole-disk"}
+    site.metal.change(by_hand, instance_info=whole)
+    site.metal.provision(by_hand, "active", "active")
+    assert {one["name"]: (one["state"], one["reason"]) for one in site.machines()["nodes"]} == {
+        "a-0": ("maintenance", "a new disk"),
+        "a-1": ("retired", ""),
+        "a-2": ("of others", stranger),
+        "b-0": ("deployed for nobody", ""),
+    }
+    assert [one["name"] for one in site.machines("--state", "retired")["nodes"]] == ["a-1"]
+    refused = site.boot("nowhere")
+    assert "No valid host" in str(site.await_status(refused, "ERROR")["fault"])
+    site.delete(refused)
+    site.metal.ask("DELETE", f"nodes/{mended}/maintenance")
+    site.metal.change(old, retired=False)
+    site.metal.provision(old, "provide", "available")
+    site.metal.ask("PATCH", f"nodes/{lent}", [{"op": "remove", "path": "/instance_uuid"}])
+    site.metal.provision(by_hand, "deleted", "available")
+    assert {one["state"] for one in site.machines()["nodes"]} == {"free"}
+    for node in (mended, old, lent):
+        wait_until(partial(has_room, site, node), "the machine to be offered", 60)
+
+
+def has_room(site: Standalone, node: str) -> bool:
+    """As Placement says, which the agent tells."""
+    found = site.openstack("resource", "provider", "inventory", "list", node)
+    return bool(found) and all(unit["reserved"] == 0 for unit in found)
 
 
 def test_a_machine_is_deployed_rebuilt_and_given_back_without_glance(site: Standalone) -> None:
