@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from moorage.core import uuids
-from tests.lab.client.openstack import CLIENT, ClientError, openstack, order
+from tests.lab.client.openstack import CLIENT, ClientError, openstack, order, without_cloud
 from tests.lab.ironic import service as ironic
 from tests.lab.ironic.nodes import Nodes
 from tests.support import postgres
@@ -89,7 +89,12 @@ class Standalone:
 
     def command(self, *arguments: str) -> str:
         ran = subprocess.run(
-            [str(PROGRAMS / "moorage"), *arguments], capture_output=True, text=True, timeout=120, check=False
+            [str(PROGRAMS / "moorage"), *arguments],
+            env=without_cloud(os.environ),
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
         )
         assert ran.returncode == 0, ran.stdout + ran.stderr
         return ran.stdout
@@ -117,7 +122,7 @@ class Standalone:
         cloud = {"OS_CLIENT_CONFIG_FILE": str(self._data / "clouds.yaml"), "OS_CLOUD": CLOUD}
         ours, terminal = pty.openpty()
         try:
-            subprocess.run(command, env={**os.environ, **cloud}, stdin=terminal, check=True)
+            subprocess.run(command, env={**without_cloud(os.environ), **cloud}, stdin=terminal, check=True)
         finally:
             os.close(ours)
             os.close(terminal)
