@@ -159,21 +159,32 @@ class IronicClient:
 
         A node that changes meanwhile may come again. `MarkerGoneError` if nobody can tell what comes next:
         the last node of a page is gone, or has never changed, after which Ironic leaves some out.
+
+        It leaves some out, too, or repeats them, where its PostgreSQL has another time zone than UTC. So each
+        page is asked for from the last node but one of the page before: if it does not begin with the last,
+        it is not the next page.
         """
         query = {"detail": "true", "sort_key": "updated_at", "sort_dir": "desc", "limit": str(limit)}
-        marker: str | None = None
-        while True:
-            answer = self._ask_page("nodes", query, marker)
-            page, times = _PAGE.decode(answer).nodes, _TIMES.decode(answer).nodes
-            if not page:
-                return
-            yield [
-                NodeChange(record.as_listed(), time.updated_at)
-                for record, time in zip(page, times, strict=True)
-            ]
-            marker = page[-1].uuid
-            if times[-1].updated_at is None:
+        page = self._changes(query, None)
+        yield page
+        while page:
+            last = page[-1]
+            marker = page[-2].record.uuid if len(page) > 1 else last.record.uuid
+            if len(page) == 1 or last.at is None:
                 raise MarkerGoneError(marker)
+            page = self._changes(query, marker)
+            if not page or page[0].record.uuid != last.record.uuid:
+                raise MarkerGoneError(marker)
+            if len(page) == 1:
+                return
+            yield page[1:]
+
+    def _changes(self, query: Mapping[str, str], marker: str | None) -> list[NodeChange]:
+        answer = self._ask_page("nodes", query, marker)
+        page, times = _PAGE.decode(answer).nodes, _TIMES.decode(answer).nodes
+        return [
+            NodeChange(record.as_listed(), time.updated_at) for record, time in zip(page, times, strict=True)
+        ]
 
     def node(self, uuid: str) -> NodeRecord | None:
         """None if there is no such node: only this question tells that for sure."""
