@@ -57,7 +57,7 @@ LOST = Fault(works=True, method="PUT", path="/states/provision", times=1)
 @pytest.fixture(scope="module")
 def metal(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Iterator[Nodes]:
     """Three nodes of group a, one of which is in a shard; one node of group b."""
-    with ironic.running(tmp_path_factory.mktemp("ironic"), postgres, deploy_delay=1) as nodes:
+    with ironic.running(tmp_path_factory.mktemp("ironic"), postgres, deploy_delay=1, utc=True) as nodes:
         line = {"lab_console_port": free_port()}
         nodes.enrol("a-1", "a", traits=["CUSTOM_FAST"], console_interface="lab", driver_info=line)
         nodes.enrol("a-2", "a", management_interface="lab")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import requests
+from psycopg import sql
 
 from tests.lab.ironic import hardware, settings
 from tests.lab.ironic.nodes import HEADERS, Nodes
@@ -53,13 +54,18 @@ def running(
     groups: Sequence[str] = ("a", "b"),
     deploy_delay: int = 0,
     beside: Neighbours | None = None,
+    *,
+    utc: bool = False,
 ) -> Iterator[Nodes]:
-    """A new, empty Ironic; what is yielded enrols nodes in it and asks about them."""
+    """A new, empty Ironic; what is yielded enrols nodes in it and asks about them. With `utc` its database
+    has that time zone, without which Ironic can't page by times."""
     programs, port = IRONIC.bin(), free_port()
     forked_programs.share(programs, *_IMPORTS)
     token = "" if beside is None else beside.token
     with ExitStack() as stack:
         url = ironic_database(database)
+        if utc:
+            database.execute(sql.SQL("ALTER DATABASE ironic SET timezone TO 'UTC'").format())
         config = directory / "ironic.conf"
         common = settings.common(directory, url, port, deploy_delay)
         config.write_text(ini(common if beside is None else beside.known_to(common)))
