@@ -48,21 +48,27 @@ class Kind:
     """Of the only one of them; of a neighbour it may be any."""
     modules: tuple[str, ...] = ()
     """What they import, or some of them do."""
+    variables: tuple[tuple[str, str], ...] = ()
+    """Of the environment in which they do: who is to be forked has them, too."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        found = {**os.environ, **dict(self.variables)}
+        return {name: value for name, value in found.items() if self.name or name != _WHERE}
 
 
 class ImportedProgram:
     """The test's side of `imported_program.py`, which ends when we do."""
 
-    def __init__(self, kind: Kind, environment: Mapping[str, str]) -> None:
-        self.environment = _early(environment)
+    def __init__(self, kind: Kind) -> None:
+        self.environment = _early(kind.environment)
         self._turn = threading.Lock()
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         python = sys.executable if kind.name else str(kind.programs / "python")
-        variables = {name: value for name, value in environment.items() if kind.name or name != _WHERE}
         with theirs:
             self._process = _new_process(
                 [python, str(_IMPORTED), kind.name, str(theirs.fileno()), *kind.modules],
-                env=variables,
+                env=kind.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -105,15 +111,16 @@ _neighbours: dict[Path, Kind] = {}
 _lock = threading.Lock()
 
 
-def share(programs: Path, *modules: str) -> None:
-    """Fork what is started from this directory, from now on: a neighbour's programs, which import these."""
-    _neighbours[programs] = Kind(programs, modules=modules)
+def share(programs: Path, variables: Mapping[str, str], *modules: str) -> None:
+    """Fork what is started from this directory with these variables, from now on: a neighbour's programs,
+    which import these modules."""
+    _neighbours[programs] = Kind(programs, modules=modules, variables=tuple(variables.items()))
 
 
-def _program(kind: Kind, environment: Mapping[str, str]) -> ImportedProgram:
+def _program(kind: Kind) -> ImportedProgram:
     with _lock:
         if kind not in _programs:
-            _programs[kind] = ImportedProgram(kind, environment)
+            _programs[kind] = ImportedProgram(kind)
         return _programs[kind]
 
 
@@ -130,10 +137,10 @@ class ForkedProgram(subprocess.Popen[Any]):
         plan = _plan.bind(self, *given).arguments
         kind = _kind(plan)
         environment = dict(os.environ if plan["env"] is None else plan["env"])
-        if kind is None or (kind.name and _changed(environment)):
+        if kind is None or (kind.name and _changed(environment)) or not _has(environment, kind.variables):
             super()._execute_child(*given)  # type: ignore[misc]
             return
-        program = _program(kind, os.environ if kind.name else environment)
+        program = _program(kind)
         if program.environment != _early(environment):
             super()._execute_child(*given)  # type: ignore[misc]
             return
@@ -153,6 +160,10 @@ class ForkedProgram(subprocess.Popen[Any]):
 def _changed(environment: Mapping[str, str]) -> bool:
     """Whether a program of ours might import something else in it."""
     return _early(environment) != _early(os.environ) or environment.get(_WHERE) != os.environ.get(_WHERE)
+
+
+def _has(environment: Mapping[str, str], variables: Sequence[tuple[str, str]]) -> bool:
+    return all(environment.get(name) == value for name, value in variables)
 
 
 def _kind(plan: Mapping[str, Any]) -> Kind | None:

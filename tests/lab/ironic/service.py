@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,6 +23,7 @@ _WSGI = """import sys
 sys.argv[:] = ["ironic-api", "--config-file", {config!r}]
 from ironic.wsgi import application
 """
+_QUIET = {"PYTHONWARNINGS": "ignore"}
 _IMPORTS = (
     *("ironic.command.conductor", "ironic.api.wsgi", "ironic.api.app", "ironic.objects"),
     *("ironic.db.sqlalchemy.api", "ironic.common.image_service"),
@@ -60,7 +60,7 @@ def running(
     """A new, empty Ironic; what is yielded enrols nodes in it and asks about them. With `utc` its database
     has that time zone, without which Ironic can't page by times."""
     programs, port = IRONIC.bin(), free_port()
-    forked_programs.share(programs, *_IMPORTS)
+    forked_programs.share(programs, _QUIET, *_IMPORTS)
     token = "" if beside is None else beside.token
     with ExitStack() as stack:
         url = ironic_database(database)
@@ -100,7 +100,7 @@ def _api(programs: Path, directory: Path, config: Path, port: int) -> Service:
         except requests.RequestException:
             return False
 
-    return start_service(command, port, directory / "api.log", _quiet(), ready=answers, timeout=120)
+    return start_service(command, port, directory / "api.log", _QUIET, ready=answers, timeout=120)
 
 
 def _conductor(
@@ -114,8 +114,4 @@ def _conductor(
 
 
 def _environment(plugins: Path) -> dict[str, str]:
-    return {**_quiet(), "PYTHONPATH": str(plugins)}
-
-
-def _quiet() -> dict[str, str]:
-    return {**os.environ, "PYTHONWARNINGS": "ignore"}
+    return {**_QUIET, "PYTHONPATH": str(plugins)}

@@ -75,7 +75,7 @@ def running(
 ) -> Iterator[Nova]:
     """A new Nova with these hosts; at the URL `placement`, the token `admin` is an administrator's."""
     directory.mkdir(parents=True)
-    forked_programs.share(NOVA.bin(), *_IMPORTS)
+    forked_programs.share(NOVA.bin(), _VARIABLES, *_IMPORTS)
     port = free_port()
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor())

@@ -76,14 +76,18 @@ def test_any_program_of_a_neighbour_is_forked_and_finds_its_modules(
 ) -> None:
     """The other programs beside ours stand in for a neighbour's."""
     monkeypatch.setattr(forked_programs, "_neighbours", {})
-    forked_programs.share(PROGRAMS, "decimal")
+    forked_programs.share(PROGRAMS, {"SHARED": "yes"}, "decimal")
     told_by = 'import sys\nprint("here", sys.argv[0], "decimal" in sys.modules, file=sys.stderr)\n'
     (tmp_path / "elsewhere.py").write_text(told_by)
     command = [str(PROGRAMS / "pytest"), "-p", "elsewhere", "--collect-only"]
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "SHARED": "yes"}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     program = ForkedProgram(command, text=True, env=environment, cwd=tmp_path, **pipes)  # type: ignore[call-overload]
     assert FORKED in Path(f"/proc/{program.pid}/cmdline").read_text()
     output, errors, status = told(program)
     assert f"here {command[0]} True" in errors
     assert (status, "no tests collected" in output) == (5, True)
+    del environment["SHARED"]
+    program = ForkedProgram(command, text=True, env=environment, cwd=tmp_path, **pipes)  # type: ignore[call-overload]
+    assert FORKED not in Path(f"/proc/{program.pid}/cmdline").read_text()
+    assert told(program)[2] == 5
