@@ -14,6 +14,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
 
 from tests.chaos.test_boot_kills import HEADERS, boot, image_of, rows, servers
@@ -66,6 +67,7 @@ def set_host(url: str, **fields: Any) -> None:
     assert requests.put(path, json=fields, headers=HEADERS, timeout=10).ok
 
 
+@pytest.mark.timeout(300 + 5 * SERVERS)
 def test_a_cloud_that_is_killed_while_a_host_is_emptied(tmp_path: Path) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
