@@ -343,6 +343,14 @@ SCENARIOS: tuple[Scenario, ...] = (
     Scenario("revert_resize", _resized, _act({"revertResize": None}), "ACTIVE", "in place"),
     Scenario("live_migrate", _running, _act(_LIVE), "ACTIVE"),
     Scenario("live_migrate", _prone("live_migrate"), _act(_LIVE), "ACTIVE", "that fails", "failed"),
+    Scenario(
+        "live_migrate",
+        _but(_running, {"fake:take_over": "fail_here"}),
+        _act(_LIVE),
+        "ACTIVE",
+        "that does not arrive",
+        "failed",
+    ),
     Scenario("live_migrate", _on_its_way, _lose_source, "ACTIVE", "whose source is lost", "failed"),
     Scenario("evacuate", _running, _evacuate(), "SHUTOFF"),
     Scenario(
@@ -377,6 +385,5 @@ UNREACHED: dict[str, str] = {
     "delete/let_go": "only where conductors have no network (test_older_port_operations.py)",
     "delete/gone": "as let_go",
     "evacuate/restored": "there is nothing to start at a dead source; all moves are declared to know it",
-    "live_migrate/restored": "the server was never stopped at its source",
 }
 """Steps that no scenario comes to, and why."""
