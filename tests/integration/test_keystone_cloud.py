@@ -17,7 +17,7 @@ from tests.lab.client.openstack import ClientError, openstack, order
 from tests.lab.keystone import service as keystone_service
 from tests.lab.keystone.service import Keystone, Person
 from tests.lab.keystone.settings import REGION
-from tests.support.processes import free_port, port_is_open, start_service
+from tests.support.processes import free_port, port_is_open, start_service, wait_until
 from tests.support.profiles import ini
 
 IMAGE = "cirros-0.6.3-x86_64-disk"
@@ -86,8 +86,12 @@ def test_limits_of_keystone_hold_for_the_official_client(site: Site) -> None:
         site.keystone.admin,
         f"limit create {where} --project {site.demo.project_id} --resource-limit 3 servers",
     )
-    shown = {row["Resource"]: row["Limit"] for row in site.show(site.demo, "quota show --compute")}
-    assert (shown["instances"], shown["cores"], shown["key-pairs"]) == (3, 2, 1)
+
+    def limits() -> dict[str, int]:
+        return {row["Resource"]: row["Limit"] for row in site.show(site.demo, "quota show --compute")}
+
+    wait_until(lambda: limits()["instances"] == 3, "what was read before to be out of date", 30)
+    assert (limits()["cores"], limits()["key-pairs"]) == (2, 1)
     for name in ("one", "two"):
         site.order(site.demo, f"server delete --wait {name}")
 

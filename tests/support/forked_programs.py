@@ -62,6 +62,7 @@ class ImportedProgram:
 
     def __init__(self, kind: Kind) -> None:
         self.environment = _early(kind.environment)
+        self.where = kind.environment.get(_WHERE)
         self._turn = threading.Lock()
         self._orders, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         python = sys.executable if kind.name else str(kind.programs / "python")
@@ -141,7 +142,10 @@ class ForkedProgram(subprocess.Popen[Any]):
             super()._execute_child(*given)  # type: ignore[misc]
             return
         program = _program(kind)
-        if program.environment != _early(environment):
+        elsewhere = bool(kind.name) and program.where != environment.get(
+            _WHERE
+        )  # ours has looked around already
+        if elsewhere or program.environment != _early(environment):
             super()._execute_child(*given)  # type: ignore[misc]
             return
         asked = {

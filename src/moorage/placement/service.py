@@ -96,6 +96,11 @@ class PlacementService:
         self._stopping.set()
         self.database.engine.dispose()
 
+    def warm_up(self) -> None:
+        """Read the fleet now, so that the first who asks need not wait for it."""
+        with self._lock:
+            self._current()
+
     @contextmanager
     def picture(self) -> Iterator[Picture]:
         """The fleet as it is now: every write that was committed before this call is in it."""

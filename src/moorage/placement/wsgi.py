@@ -13,7 +13,7 @@ from oslo_middleware import cors
 
 from moorage.core import config, log, tracing
 from moorage.core import options as log_options
-from moorage.db import health
+from moorage.db import health, waiting
 from moorage.db import options as db_options
 from moorage.http import auth
 from moorage.http import options as http_options
@@ -39,7 +39,7 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
     """The whole stack; the database's schema must be current (`moorage-manage db sync`)."""
     if service is None:
         service = PlacementService.from_conf(conf)
-        service.start()
+        waiting.wait_for(service.start, conf.database.wait_seconds)
     api = Application(
         service,
         ROUTES,

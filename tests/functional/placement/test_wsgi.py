@@ -28,6 +28,7 @@ def test_it_serves_and_logs_with_the_settings_of_its_configuration(tmp_path: Pat
         answer = requests.get(f"{service.url}/resource_providers", headers=headers, timeout=30)
         assert answer.json() == {"resource_providers": []}
         line = (
-            f'[{REQUEST_ID} {answer.headers["x-openstack-request-id"]}] 127.0.0.1 "GET /resource_providers"'
+            f"[{REQUEST_ID} {answer.headers['x-openstack-request-id']} project=admin]"
+            ' 127.0.0.1 "GET /resource_providers"'
         )
         wait_until(lambda: line in service.log_tail(), "the request's line in the log", 5)

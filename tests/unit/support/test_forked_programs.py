@@ -91,3 +91,14 @@ def test_any_program_of_a_neighbour_is_forked_and_finds_its_modules(
     program = ForkedProgram(command, text=True, env=environment, cwd=tmp_path, **pipes)  # type: ignore[call-overload]
     assert FORKED not in Path(f"/proc/{program.pid}/cmdline").read_text()
     assert told(program)[2] == 5
+
+
+def test_ours_is_not_forked_when_modules_have_come_to_another_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if that holds for the whole test: what is imported has looked around before."""
+    assert told(started("--help"))[2] == 0
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    program = started("--help")
+    assert FORKED not in Path(f"/proc/{program.pid}/cmdline").read_text()
+    assert told(program)[2] == 0

@@ -19,7 +19,7 @@ from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import log, tracing
 from moorage.core.health import HealthCheck
-from moorage.db import engine, health
+from moorage.db import engine, health, waiting
 from moorage.db.database import Database
 from moorage.images.catalogue import Catalogue
 from moorage.images.connect import connect_conductor as connect_images
@@ -83,9 +83,9 @@ def _placement(conf: cfg.ConfigOpts, database: Database) -> PlacementClient:
         require_placement(conf)
         return connect(conf)
     service = PlacementService(database, PlacementSettings.from_conf(conf))
-    service.start()
-    with service.picture():
-        LOG.info("decisions ask Placement's tables in %s", database.engine.url.render_as_string())
+    waiting.wait_for(service.start, conf.database.wait_seconds)
+    waiting.wait_for(service.warm_up, conf.database.wait_seconds)
+    LOG.info("decisions ask Placement's tables in %s", database.engine.url.render_as_string())
     return LocalPlacement(service)
 
 

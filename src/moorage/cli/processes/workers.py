@@ -6,25 +6,22 @@ import logging
 import multiprocessing
 import os
 import signal
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-import sqlalchemy as sa
 import typer
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 from granian.http import HTTP1Settings
 from granian.log import LogLevels
 from oslo_config import cfg
-from sqlalchemy.engine import Engine
 
 from moorage.cli import authentication, settings
 from moorage.cli.errors import CommandError
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.core import log, metrics, tracing
-from moorage.db import engine, migrate
+from moorage.db import engine, migrate, waiting
 
 LOG = logging.getLogger(__name__)
 MOST_CONNECTIONS = 512
@@ -114,24 +111,10 @@ def begin(service: str) -> cfg.ConfigOpts:
 def require_current_schema(conf: cfg.ConfigOpts) -> None:
     """Waits for a database that is away: machines come back in any order after a power cut."""
     connected = engine.from_conf(conf)
-    found = _version(connected, conf.database.wait_seconds)
+    found = waiting.wait_for(lambda: migrate.version(connected), conf.database.wait_seconds)
     connected.dispose()  # no worker may inherit the connection
     if found != migrate.newest():
         raise CommandError(
             f"the schema is {found or 'empty'}, this release needs {migrate.newest()}: "
             "run `moorage-manage db sync`"
         )
-
-
-def _version(connected: Engine, wait_seconds: float) -> str | None:
-    deadline = time.monotonic() + wait_seconds
-    pause = 0.5
-    while True:
-        try:
-            return migrate.version(connected)
-        except sa.exc.OperationalError as error:
-            if time.monotonic() + pause > deadline:
-                raise
-            LOG.warning("the database can't be reached, next try in %.1f s: %s", pause, error.orig)
-            time.sleep(pause)
-            pause = min(pause * 2, 10.0)
