@@ -72,11 +72,13 @@ def fork(asked: dict[str, Any], files: list[int]) -> int:
     told, tell = os.pipe()
     between = os.fork()
     if between == 0:
-        pid = os.fork()
-        if pid == 0:
-            begin(asked, files)
+        if os.fork() == 0:
+            try:
+                begin(asked, files)
+            finally:  # not before it has its own session and directory, as who starts a process expects
+                os.write(tell, str(os.getpid()).encode())
+                os.close(tell)
             return 0
-        os.write(tell, str(pid).encode())
         os._exit(0)
     os.close(tell)
     os.waitpid(between, 0)
