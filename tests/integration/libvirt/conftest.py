@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.integration.libvirt.stand import DirectoryImages, LibvirtStand, empty_image
 from tests.lab.libvirt import hosts, programs
 from tests.lab.libvirt.hosts import LibvirtLab
 from tests.support.debian import Unavailable
@@ -41,3 +42,14 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LibvirtLab]:
         pytest.skip(str(missing))
     with hosts.running(tmp_path_factory.mktemp("libvirt"), ("h1", "h2"), connected=True) as made:
         yield made
+
+
+@pytest.fixture
+def stand(lab: LibvirtLab, tmp_path: Path) -> Iterator[LibvirtStand]:
+    """A driver on the host, of which nothing may be left at the end."""
+    images = DirectoryImages(tmp_path / "images")
+    image_id = images.add(empty_image(tmp_path), "qcow2")
+    made = LibvirtStand(lab.hosts["h1"], tmp_path, images, image_id)
+    yield made
+    made.driver.close()
+    assert made.leftovers() == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,8 @@ import pytest
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverError, ServerSpec
 from moorage.drivers.libvirt.vifs.contract import Vif
 from moorage.drivers.parts import Pluggable, Rebuildable, Rescuable, Watchful, require
-from tests.integration.libvirt.stand import DirectoryImages, LibvirtStand, empty_image
-from tests.lab.libvirt.hosts import LibvirtLab
+from tests.integration.libvirt.stand import LibvirtStand, empty_image
 from tests.support.processes import wait_until
-
-
-@pytest.fixture
-def stand(lab: LibvirtLab, tmp_path: Path) -> Iterator[LibvirtStand]:
-    images = DirectoryImages(tmp_path / "images")
-    image_id = images.add(empty_image(tmp_path), "qcow2")
-    made = LibvirtStand(lab.hosts["h1"], tmp_path, images, image_id)
-    yield made
-    made.driver.close()
-    assert made.leftovers() == []
 
 
 @pytest.fixture

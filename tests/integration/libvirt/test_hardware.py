@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,19 +12,7 @@ from moorage.drivers.contract import RUNNING, ServerSpec
 from moorage.drivers.libvirt.vifs.contract import Vif, tap_of
 from moorage.drivers.libvirt.vifs.os_vif import OsVifs, OsVifSettings
 from moorage.drivers.parts import Lasting, Rescuable, require
-from tests.integration.libvirt.stand import DirectoryImages, LibvirtStand, PlainTaps, empty_image
-from tests.lab.libvirt.hosts import LibvirtLab
-
-
-@pytest.fixture
-def stand(lab: LibvirtLab, tmp_path: Path) -> Iterator[LibvirtStand]:
-    images = DirectoryImages(tmp_path / "images")
-    image_id = images.add(empty_image(tmp_path), "qcow2")
-    made = LibvirtStand(lab.hosts["h1"], tmp_path, images, image_id)
-    yield made
-    made.driver.close()
-    assert made.leftovers() == []
-
+from tests.integration.libvirt.stand import LibvirtStand, PlainTaps
 
 MODERN = {
     "hw_disk_bus": "scsi",

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -26,24 +25,13 @@ from moorage.drivers.parts import (
     Suspendable,
     require,
 )
-from tests.integration.libvirt.stand import DirectoryImages, LibvirtStand, empty_image
+from tests.integration.libvirt.stand import LibvirtStand
 from tests.integration.libvirt.worker import Worker
-from tests.lab.libvirt.hosts import LibvirtLab
 
 KILLS = int(os.environ.get("MOORAGE_GUEST_KILLS", "3"))
 """Of each kind of call."""
 _LONGEST = 1.2
 """Seconds within which most calls end on a machine that has nothing else to do."""
-
-
-@pytest.fixture
-def stand(lab: LibvirtLab, tmp_path: Path) -> Iterator[LibvirtStand]:
-    images = DirectoryImages(tmp_path / "images")
-    image_id = images.add(empty_image(tmp_path), "qcow2")
-    made = LibvirtStand(lab.hosts["h1"], tmp_path, images, image_id)
-    yield made
-    made.driver.close()
-    assert made.leftovers() == []
 
 
 @pytest.fixture

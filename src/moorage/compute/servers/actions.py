@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.errors import ComputeError, NotFoundError
 from moorage.core.clock import utcnow
+from moorage.core.context import WorkContext
 from moorage.db.among import one_of
 from moorage.db.tables.compute import actions
 
@@ -32,7 +33,7 @@ class Origin:
 
     @property
     def request_ids(self) -> str:
-        return f"{self.global_request_id} {self.request_id}".strip()
+        return WorkContext(self.request_id, self.global_request_id).request_ids
 
 
 @dataclass(slots=True)
