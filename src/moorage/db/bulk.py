@@ -47,6 +47,36 @@ def numbers(connection: Connection, table: sa.Table, count: int) -> list[int]:
     return list(range(last + 1 - count, last + 1))
 
 
+def last_number(connection: Connection, table: sa.Table) -> int:
+    """The highest id that was ever given out; 0 if none was."""
+    if connection.dialect.name == "postgresql":
+        found = connection.execute(_LAST, {"table": table.name}).scalar_one_or_none()
+    else:
+        found = connection.execute(_LAST_ON_SQLITE, {"table": table.name}).scalar_one_or_none()
+    return int(found or 0)
+
+
+_LAST = sa.text("SELECT pg_sequence_last_value(pg_get_serial_sequence(quote_ident(:table), 'id')::regclass)")
+_LAST_ON_SQLITE = sa.text("SELECT seq FROM sqlite_sequence WHERE name = :table")
+
+
+def skip_numbers(connection: Connection, count: int) -> None:
+    """Leave out so many ids of each table that numbers its rows: somebody may remember other rows by them."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_SKIP, {"count": count})
+        return
+    tables = connection.execute(_NUMBERED).scalars().all()
+    for name in tables:
+        drawing = {"name": name, "count": count}
+        if connection.execute(_DRAW, drawing).first() is None:
+            connection.execute(_DRAW_FIRST, drawing)
+
+
+_SKIP = sa.text(
+    "SELECT setval(format('%I.%I', schemaname, sequencename)::regclass, coalesce(last_value, 0) + :count) "
+    "FROM pg_sequences WHERE schemaname = current_schema()"
+)
+_NUMBERED = sa.text("SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE '%AUTOINCREMENT%'")
 _DRAW = sa.text("UPDATE sqlite_sequence SET seq = seq + :count WHERE name = :name RETURNING seq")
 """SQLite's memory of the highest id that a table with AUTOINCREMENT ever had."""
 _DRAW_FIRST = sa.text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :count) RETURNING seq")

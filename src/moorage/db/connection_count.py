@@ -19,16 +19,22 @@ MOST = Gauge(
     "Connections to the database that may be in use at once.",
     multiprocess_mode="livesum",
 )
-_ENGINES: WeakKeyDictionary[Engine, int] = WeakKeyDictionary()
+_MOST: WeakKeyDictionary[Engine, int] = WeakKeyDictionary()
+_IN_USE: WeakKeyDictionary[Engine, int] = WeakKeyDictionary()
 
 
 def watch(engine: Engine, most: int) -> None:
-    """Counted anew at each change, rather than added up: a connection that breaks is not told of twice."""
-    _ENGINES[engine] = most
-    MOST.set(sum(_ENGINES.values()))
-    for moment in ("checkout", "checkin"):
-        sa.event.listen(engine, moment, lambda *_: IN_USE.set(_in_use()))
+    """An engine's are counted anew at each change of it, rather than added up: a connection that breaks is
+    not told of twice."""
+    _MOST[engine] = most
+    MOST.set(sum(_MOST.values()))
 
+    def count(about_to_return: int) -> None:
+        pool = engine.pool
+        if isinstance(pool, QueuePool):
+            _IN_USE[engine] = pool.checkedout() - about_to_return
+            IN_USE.set(sum(list(_IN_USE.values())))
 
-def _in_use() -> int:
-    return sum(engine.pool.checkedout() for engine in list(_ENGINES) if isinstance(engine.pool, QueuePool))
+    sa.event.listen(engine, "checkout", lambda *_: count(0))
+    sa.event.listen(engine, "checkin", lambda *_: count(1))
+    sa.event.listen(engine, "engine_disposed", lambda disposed: _IN_USE.pop(disposed, None))

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Engine
 
 from moorage.core import private
 from moorage.core.config import ConfigError
-from moorage.db import connection_count, pattern, redaction, statement_timeout
+from moorage.db import connection_count, era_fence, pattern, redaction, statement_timeout
 
 IMMEDIATE = "moorage_immediate"
 """Execution option: this transaction will write, so SQLite takes its write lock at once."""
@@ -74,9 +74,11 @@ def from_conf(conf: cfg.ConfigOpts) -> Engine:
 
 
 def for_service(conf: cfg.ConfigOpts) -> Engine:
-    """As `from_conf`, for a process that serves others: no statement of it may take for ever."""
+    """As `from_conf`, for a process that serves others: no statement of it may take for ever, and it ends
+    with the era of its database."""
     engine = from_conf(conf)
     statement_timeout.limit(engine, conf.database.statement_timeout)
+    era_fence.watch(engine)
     return engine
 
 
@@ -109,9 +111,7 @@ def _postgresql(url: sa.URL, pool_size: int) -> Engine:
 
     @sa.event.listens_for(engine, "connect", insert=True)  # before the dialect looks around
     def on_connect(connection: Any, _record: object) -> None:
-        connection.autocommit = True  # else it ends with the transaction
-        connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in _SESSION.items()))
-        connection.autocommit = False
+        set_session(connection)
 
     @sa.event.listens_for(engine, "checkin")
     def on_checkin(_connection: object, record: Any) -> None:
@@ -128,6 +128,13 @@ def _postgresql(url: sa.URL, pool_size: int) -> Engine:
                 raise sa.exc.InvalidatePoolError from error
 
     return engine
+
+
+def set_session(connection: Any) -> None:
+    """For a connection of psycopg, before anybody uses it."""
+    connection.autocommit = True  # else it ends with the transaction
+    connection.execute("; ".join(f"SET {name} = '{value}'" for name, value in _SESSION.items()))
+    connection.autocommit = False
 
 
 def _sqlite(url: sa.URL, pool_size: int, synchronous: str) -> Engine:

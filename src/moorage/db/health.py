@@ -1,4 +1,4 @@
-"""Whether the database answers, and has the schema that this release needs."""
+"""Whether the database answers, and has a schema that this release may run on."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from moorage.core.health import HealthCheck
-from moorage.db import migrate
+from moorage.core.health import Fine, HealthCheck
+from moorage.db import schema_fit
 from moorage.db.database import Database
+from moorage.db.schema_fit import Fit
 
 
 def checks(database: Database) -> list[HealthCheck]:
@@ -27,6 +28,8 @@ def _reach(database: Database) -> str | None:
     return None
 
 
-def _compare(database: Database) -> str | None:
-    found, wanted = migrate.version(database.engine), migrate.newest()
-    return None if found == wanted else f"is {found or 'empty'}, this release needs {wanted}"
+def _compare(database: Database) -> str | Fine | None:
+    found = schema_fit.look(database.engine)
+    if not found.may_run:
+        return found.sentence
+    return Fine(found.sentence) if found.fit is Fit.NEWER else None

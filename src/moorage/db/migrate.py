@@ -1,43 +1,122 @@
-"""The schema's version: alembic, driven from code so that no ini file is needed.
+"""Bringing the schema up: alembic, driven from code so that no ini file is needed.
 
-Each process asks for the version when it starts, and few have anything to migrate: only those import alembic.
+In two parts. All changes are one transaction, so a database has them or stays as it was; then large indexes
+are built, which on PostgreSQL takes no lock that would keep others from writing, and goes on where it was
+cut off. A change that takes something away waits until the data migrations that it needs are complete.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Engine
 
+from moorage.db import data_migrations, declared, large_indexes, schema_fit
+from moorage.db.data_migrations import DataMigration
+from moorage.db.declared import MIGRATIONS, DeclaredMigration
 from moorage.db.engine import IMMEDIATE
+from moorage.db.schema_fit import Fit
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-_MIGRATIONS = Path(__file__).parent / "migrations"
-_VERSION = sa.table("alembic_version", sa.column("version_num"))
+_TURN = "moorage: the schema is being changed"
+_LOOK_SECONDS = 0.2
 
 
-def sync(engine: Engine, wanted: str | None = None) -> None:
-    """Bring the database to the newest schema; nothing happens if it is there already, or if it fails."""
-    wanted = wanted or newest()
-    if version(engine) == wanted:
-        return
-    from alembic import command
+class Synced(msgspec.Struct, frozen=True):
+    """What became of it."""
 
+    before: str | None
+    after: str
+    indexes: Sequence[str] = ()
+    """Large ones that were built."""
+    waits_for: Sequence[str] = ()
+    """Data migrations that have to be complete before the rest."""
+
+
+class SchemaTooNewError(Exception):
+    """This release may not run on the schema that there is."""
+
+
+def sync(
+    engine: Engine,
+    wanted: str | None = None,
+    *,
+    scripts: Path = MIGRATIONS,
+    known: Sequence[DataMigration] = data_migrations.ALL,
+) -> Synced:
+    """Bring the database to the newest schema, or as far as it may go; a newer one is left as it is."""
+    with _alone(engine):
+        fit = schema_fit.look(engine, scripts)
+        if fit.fit is Fit.TOO_NEW:
+            raise SchemaTooNewError(f"the schema {fit.sentence}")
+        if fit.fit is Fit.NEWER:
+            return Synced(fit.found, str(fit.found))
+        waits_for: Sequence[str] = ()
+        if fit.found != (wanted or fit.newest):
+            waits_for = _upgrade(engine, wanted or fit.newest, scripts, known)
+        after = schema_fit.version(engine)
+        assert after is not None
+        built = large_indexes.build(engine, large_indexes.wanted(after, scripts))
+        return Synced(fit.found, after, built, waits_for)
+
+
+def _upgrade(engine: Engine, wanted: str, scripts: Path, known: Sequence[DataMigration]) -> Sequence[str]:
+    """As far as data migrations allow; those that don't."""
     writing = engine.execution_options(**{IMMEDIATE: True})
     with writing.connect() as connection, _foreign_keys_deferred(connection), connection.begin():
         if engine.dialect.name == "postgresql":  # a large table takes its time
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
-        config = _config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, wanted)
+        waits_for: Sequence[str] = ()
+        for migration in _steps(connection, wanted, scripts):
+            waits_for = data_migrations.incomplete(connection, migration.needs, known)
+            if waits_for:
+                break
+            _run(connection, migration.revision, scripts)
+        reached = schema_fit.version_by(connection)
+        if reached is not None:
+            schema_fit.support(connection, declared.oldest(reached, scripts))
         _check_foreign_keys(connection)
+    return waits_for
+
+
+def _steps(connection: Connection, wanted: str, scripts: Path) -> list[DeclaredMigration]:
+    """Those to come, of which what needs nothing is left to alembic in one go."""
+    found = schema_fit.version_by(connection) or ""
+    coming = [one for one in declared.migrations(scripts) if found < one.revision <= wanted]
+    last = len(coming) - 1
+    return [one for at, one in enumerate(coming) if one.needs or at == last or coming[at + 1].needs]
+
+
+def _run(connection: Connection, revision: str, scripts: Path) -> None:
+    from alembic import command
+
+    config = _config(scripts)
+    config.attributes["connection"] = connection
+    command.upgrade(config, revision)
+
+
+@contextmanager
+def _alone(engine: Engine) -> Iterator[None]:
+    """One at a time. Who waits asks again and again, in no transaction: an index that is built without locks
+    would wait for that to end."""
+    if engine.dialect.name != "postgresql":
+        yield
+        return
+    turn = sa.select(sa.func.pg_try_advisory_xact_lock(sa.func.hashtextextended(_TURN, 0)))
+    with engine.connect() as connection:
+        while not connection.execute(turn).scalar_one():
+            connection.rollback()
+            time.sleep(_LOOK_SECONDS)
+        connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+        yield
 
 
 @contextmanager
@@ -65,24 +144,9 @@ def _check_foreign_keys(connection: Connection) -> None:
             )
 
 
-def version(engine: Engine) -> str | None:
-    """The schema that the database has; None for an empty one."""
-    with engine.connect() as connection:
-        if not sa.inspect(connection).has_table(_VERSION.name):
-            return None
-        found: str | None = connection.execute(sa.select(_VERSION.c.version_num)).scalar_one_or_none()
-        return found
-
-
-@cache
-def newest() -> str:
-    """The schema that this code needs: the files are named by their versions, in order."""
-    return max(path.name.partition("_")[0] for path in _MIGRATIONS.glob("versions/[0-9]*_*.py"))
-
-
-def _config() -> Config:
+def _config(scripts: Path) -> Config:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("script_location", str(scripts))
     return config

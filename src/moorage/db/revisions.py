@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.db.database import Database
@@ -26,6 +27,12 @@ class Revisions:
         Ask before reading what is to be kept: a change in between is then seen the next time, not missed.
         """
         return {subject: int(revision) for subject, revision in self._probe.rows()}
+
+
+def leap(connection: Connection, least: int) -> None:
+    """After a restore: no number is one that a reader remembers from before."""
+    grown = sa.case((revisions.c.revision < least, least), else_=revisions.c.revision + 1)
+    connection.execute(sa.update(revisions).values(revision=grown))
 
 
 def grow(connection: Connection, subject: str) -> None:

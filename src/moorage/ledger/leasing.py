@@ -52,6 +52,7 @@ _DUE = (
         operations.c.finished_at.is_(None),
         operations.c.due_at <= sa.bindparam("now"),
         one_of(operations.c.kind, "kinds"),
+        operations.c.id >= sa.bindparam("least"),
         sa.or_(operations.c.leased_until.is_(None), operations.c.leased_until < sa.bindparam("now")),
     )
     .order_by(operations.c.due_at)
@@ -70,32 +71,32 @@ class DueCheck:
 
     _ANY = (
         "SELECT 1 FROM operations WHERE finished_at IS NULL AND due_at <= {now} "
-        "AND (leased_until IS NULL OR leased_until < {now}) AND kind IN ({kinds}) LIMIT 1"
+        "AND (leased_until IS NULL OR leased_until < {now}) AND kind IN ({kinds}) AND id >= {least} LIMIT 1"
     )
 
     def __init__(self, database: Database, kinds: Sequence[str]) -> None:
         listed = ", ".join(f"'{kind}'" for kind in kinds)
         self._probe = Probe(
             database.engine,
-            postgresql=self._ANY.format(now="$1::text::timestamptz", kinds=listed),
-            sqlite=self._ANY.format(now="?1", kinds=listed),
+            postgresql=self._ANY.format(now="$1::text::timestamptz", kinds=listed, least="$2::text::bigint"),
+            sqlite=self._ANY.format(now="?1", kinds=listed, least="CAST(?2 AS INTEGER)"),
         )
 
-    def any(self) -> bool:
-        return bool(self._probe.rows(as_text(utcnow())))
+    def any(self, least: int = 0) -> bool:
+        return bool(self._probe.rows(as_text(utcnow()), str(least)))
 
 
 def lease(
-    connection: Connection, owner: str, kinds: Sequence[str], count: int, seconds: float
+    connection: Connection, owner: str, kinds: Sequence[str], count: int, seconds: float, least: int = 0
 ) -> list[Operation]:
     """Take up to `count` operations of these kinds that are due and that nobody else is at.
 
-    A kind that a newer release has brought is left to its conductors.
+    A kind that a newer release has brought is left to its conductors; what was written down before the
+    operation `least` has to wait.
     """
     now = utcnow()
-    before = {
-        row.id: row.lease for row in connection.execute(_DUE, {"now": now, "kinds": kinds, "count": count})
-    }
+    due = {"now": now, "kinds": kinds, "count": count, "least": least}
+    before = {row.id: row.lease for row in connection.execute(_DUE, due)}
     ids = list(before)
     if not ids:
         return []
@@ -156,6 +157,20 @@ def forget_leases(connection: Connection) -> None:
     )
     under_way = operations.c.finished_at.is_(None) & (operations.c.step != FIRST_STEP)
     connection.execute(sa.update(operations).where(under_way).values(due_at=utcnow()))
+
+
+_VOID = "an earlier era"
+
+
+def void_leases(connection: Connection) -> int:
+    """After a restore: who held a lease when the backup was made has done something else since, and must not
+    go on with it. How many operations are unfinished; they are looked at as soon as they may be."""
+    held = sa.update(operations).where(operations.c.lease.is_not(None))
+    connection.execute(held.values(lease=_VOID, leased_until=None))
+    under_way = operations.c.finished_at.is_(None) & (operations.c.step != FIRST_STEP)
+    connection.execute(sa.update(operations).where(under_way).values(due_at=utcnow()))
+    unfinished = sa.select(sa.func.count()).where(operations.c.finished_at.is_(None))
+    return int(connection.execute(unfinished).scalar_one())
 
 
 def give_back_lost(connection: Connection, owner: str, ids: Sequence[int]) -> None:

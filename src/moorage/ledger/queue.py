@@ -32,21 +32,24 @@ def enqueue(
     it has seen, so what an earlier operation still has under way can't undo this one. `secrets` are kept
     until it ends, however it does. It goes by the ids of the request that it is written down in.
     """
-    last = sa.select(sa.func.coalesce(sa.func.max(operations.c.attempt), 0)).where(
-        operations.c.server_id == server_id
-    )
-    statement = sa.insert(operations).values(
-        server_id=server_id,
-        kind=kind,
-        step=FIRST_STEP,
-        attempt=connection.execute(last).scalar_one() + 1,
-        data=data,
-        secrets=dict(secrets) if secrets else None,
-        action_id=action_id,
-        request_ids=context.current().request_ids,
-        due_at=due_at or utcnow(),
-    )
-    return int(connection.execute(statement.returning(operations.c.id)).scalar_one())
+    row = {
+        "server_id": server_id,
+        "kind": kind,
+        "step": FIRST_STEP,
+        "attempt": connection.execute(_LAST_ATTEMPT, {"server": server_id}).scalar_one() + 1,
+        "data": data,
+        "secrets": dict(secrets) if secrets else None,
+        "action_id": action_id,
+        "request_ids": context.current().request_ids,
+        "due_at": due_at or utcnow(),
+    }
+    return int(connection.execute(_ENQUEUE, row).scalar_one())
+
+
+_LAST_ATTEMPT = sa.select(sa.func.coalesce(sa.func.max(operations.c.attempt), 0)).where(
+    operations.c.server_id == sa.bindparam("server")
+)
+_ENQUEUE = sa.insert(operations).returning(operations.c.id)
 
 
 def enqueue_first(

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from moorage.core import uuids
 from moorage.core.clock import utcnow
-from moorage.db import bulk, engine, migrate
+from moorage.db import bulk, engine, migrate, schema_fit
 from moorage.db.database import Database
 from moorage.db.tables import compute, moves, placement
 from moorage.db.tables.metadata import METADATA
@@ -203,7 +203,7 @@ def test_a_row_that_refers_to_nothing_stops_it_and_changes_nothing(database: Dat
     before = contents(database), structure(database)
     with pytest.raises(RuntimeError, match="provider_traits"):
         migrate.sync(database.engine)
-    assert migrate.version(database.engine) == BEFORE
+    assert schema_fit.version(database.engine) == BEFORE
     assert (contents(database), structure(database)) == before
     with database.read() as connection:
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar_one() == 1

@@ -13,7 +13,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from moorage.db import engine, migrate
+from moorage.db import declared, engine, migrate, schema_fit
 from moorage.db.tables import (
     aggregates,
     audits,
@@ -21,18 +21,20 @@ from moorage.db.tables import (
     compute,
     consoles,
     drains,
+    eras,
     images,
     machines,
     moves,
     network,
     placement,
     revisions,
+    schema_support,
 )
 from moorage.db.tables.metadata import METADATA
 
 AREAS = (
-    *(aggregates, audits, backlog, compute, consoles, drains, images, machines, moves, network),
-    *(placement, revisions),
+    *(aggregates, audits, backlog, compute, consoles, drains, eras, images, machines, moves, network),
+    *(placement, revisions, schema_support),
 )
 NUMBERED = [table for table in METADATA.tables.values() if [*table.primary_key.columns.keys()] == ["id"]]
 
@@ -58,7 +60,7 @@ def test_the_files_are_named_by_their_versions_in_order() -> None:
     scripts = ScriptDirectory.from_config(config)
     in_order = [script.revision for script in scripts.walk_revisions()][::-1]
     assert in_order == sorted(in_order)
-    assert migrate.newest() == in_order[-1]
+    assert declared.newest() == in_order[-1]
 
 
 def test_no_table_of_the_code_gives_an_id_twice() -> None:
@@ -83,18 +85,18 @@ def stored_statement(database: sa.Engine, table: str) -> str:
 
 def test_sync_is_repeatable_and_tells_the_version(empty_database_url: str) -> None:
     database = engine.connect(empty_database_url)
-    assert migrate.version(database) is None
+    assert schema_fit.version(database) is None
     migrate.sync(database)
     migrate.sync(database)
-    assert migrate.version(database) == migrate.newest()
+    assert schema_fit.version(database) == declared.newest()
     database.dispose()
 
 
-def test_two_that_sync_at_once_wait_for_each_other(tmp_path: Path) -> None:
-    """On SQLite: as `moorage up` and `moorage-manage db sync` may."""
-    engines = [engine.connect(f"sqlite:///{tmp_path}/moorage.sqlite") for _ in range(4)]
+def test_two_that_sync_at_once_wait_for_each_other(empty_database_url: str) -> None:
+    """As `moorage up` and `moorage-manage db sync` may, or two operators."""
+    engines = [engine.connect(empty_database_url) for _ in range(4)]
     with ThreadPoolExecutor(len(engines)) as threads:
         list(threads.map(migrate.sync, engines))
     for database in engines:
-        assert migrate.version(database) == migrate.newest()
+        assert schema_fit.version(database) == declared.newest()
         database.dispose()

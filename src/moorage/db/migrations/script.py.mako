@@ -10,6 +10,7 @@ revision = ${repr(up_revision)}
 down_revision = ${repr(down_revision)}
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:

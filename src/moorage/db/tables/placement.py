@@ -42,6 +42,15 @@ providers = sa.Table(
     sqlite_autoincrement=True,
 )
 
+tree_owners = sa.Table(
+    "tree_owners",
+    METADATA,
+    sa.Column("root_id", Id, sa.ForeignKey("providers.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("user_id", sa.String(255), nullable=False),
+    sa.Column("since", Timestamp, nullable=False, default=utcnow, onupdate=utcnow),
+)
+"""Which agent's user a tree belongs to; only roots have a row."""
+
 inventories = sa.Table(
     "inventories",
     METADATA,

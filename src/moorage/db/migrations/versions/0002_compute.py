@@ -11,6 +11,7 @@ revision = "0002"
 down_revision = "0001"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:

@@ -11,6 +11,7 @@ revision = "0003"
 down_revision = "0002"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:

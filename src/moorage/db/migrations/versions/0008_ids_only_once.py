@@ -15,6 +15,7 @@ revision = "0008"
 down_revision = "0007"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 _TABLES = (
     *("resource_classes", "traits", "providers", "consumer_types", "consumers"),

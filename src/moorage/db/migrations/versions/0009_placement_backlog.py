@@ -11,6 +11,7 @@ revision = "0009"
 down_revision = "0008"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:

@@ -13,6 +13,7 @@ revision = "0010"
 down_revision = "0009"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 _MOVED = ("disk_format", "container_format", "min_disk", "min_ram", "size")
 """Had been among the properties."""

@@ -11,6 +11,7 @@ revision = "0011"
 down_revision = "0010"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:

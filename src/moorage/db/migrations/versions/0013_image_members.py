@@ -11,6 +11,7 @@ revision = "0013"
 down_revision = "0012"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:

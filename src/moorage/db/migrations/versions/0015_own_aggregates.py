@@ -12,6 +12,7 @@ revision = "0015"
 down_revision = "0014"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 _UNMIRRORED = sa.text("mirrored_host IS NULL OR mirrored_host <> host")
 _NODES = sa.table("nodes", *map(sa.column, ("uuid", "name", "host", "hypervisor_type")))

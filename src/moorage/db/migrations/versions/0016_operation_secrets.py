@@ -9,6 +9,7 @@ revision = "0016"
 down_revision = "0015"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:

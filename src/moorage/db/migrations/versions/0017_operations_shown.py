@@ -11,6 +11,7 @@ revision = "0017"
 down_revision = "0016"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:

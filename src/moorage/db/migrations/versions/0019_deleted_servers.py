@@ -9,6 +9,7 @@ revision = "0019"
 down_revision = "0018"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:

@@ -9,6 +9,7 @@ revision = "0021"
 down_revision = "0020"
 branch_labels = None
 depends_on = None
+kind = "expand"
 
 
 def upgrade() -> None:
