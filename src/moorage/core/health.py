@@ -19,9 +19,15 @@ _MOST_SECONDS = 2.0
 _LONGEST_TROUBLE = 300
 
 
+class Fine(NamedTuple):
+    """Nothing is wrong, but there is something to say."""
+
+    remark: str
+
+
 class HealthCheck(NamedTuple):
     name: str
-    look: Callable[[], str | None]
+    look: Callable[[], str | Fine | None]
     """What is wrong, in a sentence; None if nothing is. It may raise."""
     vital: bool = False
     """Without it the process is of no use at all: a supervisor may restart it."""
@@ -31,6 +37,8 @@ class HealthFinding(NamedTuple):
     name: str
     trouble: str | None
     vital: bool
+    remark: str = ""
+    """Of what is well."""
 
 
 class Health:
@@ -61,6 +69,7 @@ class _Look:
         """When the look began that has not ended."""
         self._seen_at: float | None = None
         self._trouble: str | None = None
+        self._remark = ""
 
     def renew(self) -> None:
         """Look again, unless somebody does, or has just done so."""
@@ -76,24 +85,26 @@ class _Look:
             trouble = self._trouble
             if self._begun_at is not None:
                 trouble = f"no answer for {time.monotonic() - self._begun_at:.0f} s"
-        return HealthFinding(self.check.name, trouble, self.check.vital)
+            return HealthFinding(self.check.name, trouble, self.check.vital, self._remark)
 
     def _is_fresh(self) -> bool:
         return self._seen_at is not None and time.monotonic() - self._seen_at < self._fresh_seconds
 
     def _run(self) -> None:
         try:
-            trouble = self.check.look()
+            seen = self.check.look()
         except Exception as error:
-            trouble = f"{type(error).__name__}: {error}"
-        if trouble is not None:
-            trouble = " ".join(trouble.split())[:_LONGEST_TROUBLE]
+            seen = f"{type(error).__name__}: {error}"
+        remark = seen.remark if isinstance(seen, Fine) else ""
+        trouble = " ".join(seen.split())[:_LONGEST_TROUBLE] if isinstance(seen, str) else None
         if trouble is not None and self._trouble is None:
             LOG.warning("%s: %s", self.check.name, trouble)
         elif trouble is None and self._trouble is not None:
             LOG.info("%s: well again", self.check.name)
+        elif remark and remark != self._remark and self._seen_at is not None:
+            LOG.info("%s: %s", self.check.name, remark)  # it came while we ran
         with self._changed:
-            self._trouble = trouble
+            self._trouble, self._remark = trouble, remark
             self._seen_at, self._begun_at = time.monotonic(), None
             self._changed.notify_all()
 

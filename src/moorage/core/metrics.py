@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, CollectorRegistry, generate_latest, multiprocess
 
@@ -26,6 +27,16 @@ def exposition() -> bytes:
     """All metrics, in Prometheus' text format."""
     if metrics_directory.VARIABLE not in os.environ:
         return generate_latest(REGISTRY)
+    _forget_the_dead(Path(os.environ[metrics_directory.VARIABLE]))
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
     return generate_latest(registry)
+
+
+def _forget_the_dead(directory: Path) -> None:
+    """What workers had that have been replaced: their connections, for one, are nobody's any more. What they
+    counted stays."""
+    for file in directory.glob("gauge_live*_*.db"):
+        pid = file.stem.rpartition("_")[2]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            multiprocess.mark_process_dead(int(pid), str(directory))  # type: ignore[no-untyped-call]

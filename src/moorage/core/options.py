@@ -45,6 +45,14 @@ OPTIONS: Options = {
             min=1.0,
             help="Seconds that a process has to finish what it is at after SIGTERM or SIGINT; then it is "
             "ended by force. Service managers should wait a little longer before they kill it.",
-        )
+        ),
+        cfg.FloatOpt(
+            "drain_seconds",
+            default=5.0,
+            min=0.0,
+            help="Of these, those for which a process that others connect to goes on after SIGTERM, while "
+            "/readyz answers 503 and each answer is the last one of its connection. A load balancer has to "
+            "notice within them; 0 for none. SIGINT has none, either. At most half of grace_seconds.",
+        ),
     ],
 }

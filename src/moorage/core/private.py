@@ -46,6 +46,15 @@ def database(path: Path) -> None:
         tighten(path.parent)
 
 
+def require(*paths: Path) -> None:
+    """Raises PermissionError for what is there and not ours to write, as an earlier account's."""
+    for path in paths:
+        with suppress(FileNotFoundError):
+            owner = path.stat().st_uid
+            if not os.access(path, os.W_OK):
+                raise PermissionError(f"{path} belongs to user {owner}, and this is user {os.geteuid()}")
+
+
 def _is_ours(name: str, ours: Collection[str]) -> bool:
     return any(name == one or name.startswith((f"{one}-", f"{one}.")) for one in ours)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from email.utils import format_datetime
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 import falcon
 import sqlalchemy as sa
+from falcon.routing import CompiledRouter
 
 from moorage.core import context
 from moorage.core.microversions import Version
@@ -35,7 +37,7 @@ class Application(Generic[S]):
     def __init__(
         self,
         service: S,
-        routes: Sequence[Route[S]],
+        routes: tuple[Route[S], ...],
         versions: VersionRange,
         authorizer: Authorizer,
         *,
@@ -55,7 +57,8 @@ class Application(Generic[S]):
         self._caching_since = caching_since
         self._lenient = lenient
         self.wsgi: falcon.App[falcon.Request, falcon.Response] = falcon.App(
-            middleware=[_Versioning(versions, lenient=lenient)]
+            middleware=[_Entry(self), _Versioning(versions, lenient=lenient)],
+            router=_router(routes, lenient=lenient),
         )
         self.wsgi.resp_options.default_media_type = None  # type: ignore[assignment]
         self.wsgi.add_error_handler(HttpError, self._refuse)
@@ -63,40 +66,31 @@ class Application(Generic[S]):
         self.wsgi.add_error_handler(Exception, self._fail)
         for kind, translate in (translations or {}).items():
             self.wsgi.add_error_handler(kind, self._translating(translate))
-        for route in routes:
-            self.wsgi.add_route(route.path, self._resource(route))
 
-    def _resource(self, route: Route[S]) -> object:
-        resource = _Resource()
-        allowed = ", ".join(route.methods)
-        for method in falcon.HTTP_METHODS:
-            endpoint = route.methods.get(method)
-            responder = self._responder(route.path, endpoint) if endpoint else self._no_such_method(allowed)
-            setattr(resource, f"on_{method.lower()}", responder)
-        return resource
-
-    def _no_such_method(self, allowed: str) -> Callable[..., None]:
-        return _not_found if self._lenient else _not_allowed(allowed)
-
-    def _responder(self, path: str, endpoint: Endpoint[S]) -> Callable[..., None]:
-        def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
-            request.env[ROUTE] = path
-            call = Call(
-                request,
-                params,
-                self._authorizer,
-                endpoint.body,
-                endpoint.query,
-                self._longest_body,
-                every_value=endpoint.every_value,
-            )
-            context.learn(project_id=call.caller.project_id or "", user_id=call.caller.user_id or "")
-            self._admit(endpoint, call)
-            reply = endpoint.handler(self._service, call)
-            call.require_admitted()
-            self._send(reply, call.version, response)
-
-        return respond
+    def serve(
+        self,
+        path: str,
+        endpoint: Endpoint[S],
+        request: falcon.Request,
+        response: falcon.Response,
+        params: dict[str, str],
+    ) -> None:
+        """Answer a request that has come to an endpoint of the path."""
+        request.env[ROUTE] = path
+        call = Call(
+            request,
+            params,
+            self._authorizer,
+            endpoint.body,
+            endpoint.query,
+            self._longest_body,
+            every_value=endpoint.every_value,
+        )
+        context.learn(project_id=call.caller.project_id or "", user_id=call.caller.user_id or "")
+        self._admit(endpoint, call)
+        reply = endpoint.handler(self._service, call)
+        call.require_admitted()
+        self._send(reply, call.version, response)
 
     def _admit(self, endpoint: Endpoint[S], call: Call) -> None:
         if "" in call.params.values():  # a slash too many is not the name of anything
@@ -179,8 +173,45 @@ class Application(Generic[S]):
         self._refuse(request, response, HttpError(500, "An unexpected error; see the log."), params)
 
 
+@lru_cache(maxsize=16)
+def _router(routes: tuple[Route[Any], ...], *, lenient: bool) -> CompiledRouter:
+    """It follows from the table alone, and takes longer to make than all else of an application: so those of
+    one table share it, and a request says which of them has it."""
+    made = CompiledRouter()
+    for route in routes:
+        made.add_route(route.path, _resource(route, lenient=lenient))
+    return made
+
+
+def _resource(route: Route[Any], *, lenient: bool) -> object:
+    resource = _Resource()
+    missing = _not_found if lenient else _not_allowed(", ".join(route.methods))
+    for method in falcon.HTTP_METHODS:
+        endpoint = route.methods.get(method)
+        responder = _responder(route.path, endpoint) if endpoint else missing
+        setattr(resource, f"on_{method.lower()}", responder)
+    return resource
+
+
+def _responder(path: str, endpoint: Endpoint[Any]) -> Callable[..., None]:
+    def respond(request: falcon.Request, response: falcon.Response, **params: str) -> None:
+        request.context.application.serve(path, endpoint, request, response, params)
+
+    return respond
+
+
 class _Resource:
     """Carries the responders of one path for Falcon."""
+
+
+class _Entry:
+    """Tells responders, which applications of one table share, whose request it is."""
+
+    def __init__(self, application: Application[Any]) -> None:
+        self._application = application
+
+    def process_request(self, request: falcon.Request, _response: falcon.Response) -> None:
+        request.context.application = self._application
 
 
 class _Versioning:

@@ -8,7 +8,7 @@ import hashlib
 import hmac
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ Wsgi = Callable[[Environ, StartResponse], Iterable[bytes]]
 
 _IDENTITY_HEADERS = ("HTTP_X_USER_ID", "HTTP_X_TENANT_ID", "HTTP_X_PROJECT_ID", "HTTP_X_DOMAIN_ID")
 _BCRYPT = re.compile(r"\$2[abxy]\$[0-9]{2}\$[./A-Za-z0-9]{53}")
+_ROLES = re.compile(r"[A-Za-z0-9_-]+(,[A-Za-z0-9_-]+)*")
+_ADMIN = "admin"
 _KEYSTONE_SECONDS = 30
 """For an answer of Keystone's, unless the operator says otherwise; the library would wait for ever."""
 _TRUSTED_TOKENS = {"admin", "notused"}
@@ -40,8 +42,9 @@ def middleware(
     if strategy == "none":
         return lambda inner: _Public(NoAuth(inner, style), inner, public_paths)
     if strategy == "basic":
-        users = read_password_file(Path(conf.auth.basic_auth_file))
-        return lambda inner: _Public(BasicAuth(inner, users, style), inner, public_paths)
+        file = Path(conf.auth.basic_auth_file)
+        users, roles = read_password_file(file), read_roles(file)
+        return lambda inner: _Public(BasicAuth(inner, users, style, roles), inner, public_paths)
     from keystonemiddleware import auth_token, opts  # a fifth of a second, which only Keystone's users pay
 
     for group, options in opts.list_auth_token_opts():
@@ -89,10 +92,18 @@ class NoAuth:
 class BasicAuth:
     """HTTP basic: bcrypt is slow on purpose, so a password that passed is remembered by its digest."""
 
-    def __init__(self, inner: Wsgi, users: dict[str, bytes], style: ErrorStyle) -> None:
+    def __init__(
+        self,
+        inner: Wsgi,
+        users: dict[str, bytes],
+        style: ErrorStyle,
+        roles: Mapping[str, str] | None = None,
+    ) -> None:
+        """Who has no roles is an administrator."""
         self._inner = inner
         self._style = style
         self._users = users
+        self._roles = roles or {}
         self._passed: dict[str, bytes] = {}
 
     def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
@@ -104,7 +115,7 @@ class BasicAuth:
         environ.pop("HTTP_OPENSTACK_SYSTEM_SCOPE", None)
         environ["HTTP_X_USER_ID"] = user
         environ["HTTP_X_TENANT_ID"] = environ["HTTP_X_PROJECT_ID"] = user
-        environ["HTTP_X_ROLES"] = "admin"
+        environ["HTTP_X_ROLES"] = self._roles.get(user, _ADMIN)
         return self._inner(environ, start_response)
 
     def _matches(self, user: str, password: bytes) -> bool:
@@ -134,11 +145,29 @@ def read_password_file(path: Path) -> dict[str, bytes]:
         lines = path.read_text().splitlines()
     except OSError as error:
         raise ConfigError(f"[auth] basic_auth_file can't be read: {error}") from error
-    users = dict(line.strip().split(":", 1) for line in lines if ":" in line and not line.startswith("#"))
+    users = {user: rest.split(":")[0] for user, rest in _entries(lines)}
     for user, stored in users.items():
         if not _BCRYPT.fullmatch(stored):
             raise ConfigError(f"[auth] basic_auth_file {path}: the password of {user} is not a bcrypt hash")
     return {user: stored.encode() for user, stored in users.items()}
+
+
+def read_roles(path: Path) -> dict[str, str]:
+    """Of users that have any behind their password, with commas between them."""
+    found = {
+        user: rest.split(":", 1)[1] for user, rest in _entries(path.read_text().splitlines()) if ":" in rest
+    }
+    for user, roles in found.items():
+        if not _ROLES.fullmatch(roles):
+            raise ConfigError(f"[auth] basic_auth_file {path}: {user} has no roles that can be read")
+    return found
+
+
+def _entries(lines: Iterable[str]) -> Iterable[tuple[str, str]]:
+    for line in lines:
+        if ":" in line and not line.startswith("#"):
+            user, _, rest = line.strip().partition(":")
+            yield user, rest
 
 
 def hash_password(password: str) -> str:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 Environ = dict[str, Any]
+AGENT_ROLE = "moorage-agent"
+"""Of hosts' agents: it opens what they need of Placement and of the built-in images, and shuts out of the
+Compute API."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,10 @@ class Caller:
             domain_id=environ.get("HTTP_X_DOMAIN_ID") or None,
             token=_token(environ),
         )
+
+    @property
+    def is_agent(self) -> bool:
+        return AGENT_ROLE in {role.lower() for role in self.roles}  # Keystone knows no case
 
     def credentials(self) -> dict[str, Any]:
         """In the words that oslo.policy's rules use."""

@@ -23,7 +23,7 @@ def nobodys(_call: Call) -> Target:
     return {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Endpoint(Generic[S]):
     """One method of one path."""
 
@@ -60,7 +60,9 @@ class Endpoint(Generic[S]):
         return (self.handler.__doc__ or self.handler.__name__).strip().splitlines()[0]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Route(Generic[S]):
+    """One is only itself, so that what is made of a table can be kept for it."""
+
     path: str
     methods: Mapping[str, Endpoint[S]] = field(default_factory=dict)

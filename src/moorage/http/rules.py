@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
 
 from oslo_policy import policy
 
-from moorage.http.route import Route, S
+from moorage.http.route import Route
 
 _SCOPES = ["project"]
 """As the reference has it for each of its rules: a token for the whole system is of no use here."""
@@ -24,13 +26,17 @@ def documented(name: str, check: str, description: str, *operations: str) -> pol
     )
 
 
-def of_routes(routes: Iterable[Route[S]]) -> list[policy.DocumentedRuleDefault]:
-    """One rule for each name in the table, with all the operations that it protects."""
-    return merged(
-        documented(endpoint.policy, endpoint.check, endpoint.summary, f"{method} {route.path}")
-        for route in routes
-        for method, endpoint in route.methods.items()
-        if endpoint.policy is not None
+@lru_cache(maxsize=16)
+def of_routes(routes: tuple[Route[Any], ...]) -> tuple[policy.DocumentedRuleDefault, ...]:
+    """One rule for each name in the table, with all the operations that it protects; made once for a table,
+    since oslo.policy takes its time to parse them."""
+    return tuple(
+        merged(
+            documented(endpoint.policy, endpoint.check, endpoint.summary, f"{method} {route.path}")
+            for route in routes
+            for method, endpoint in route.methods.items()
+            if endpoint.policy is not None
+        )
     )
 
 
@@ -44,6 +50,8 @@ def merged(rules: Iterable[policy.DocumentedRuleDefault]) -> list[policy.Documen
 
 def _one(same: list[policy.DocumentedRuleDefault]) -> policy.DocumentedRuleDefault:
     first = same[0]
+    if len(same) == 1:
+        return first
     return policy.DocumentedRuleDefault(
         name=first.name,
         check_str=first.check_str,

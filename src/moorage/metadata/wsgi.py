@@ -12,6 +12,7 @@ from prometheus_client import Counter
 from moorage.compute.servers.guest_password import ENCRYPTED_PASSWORD
 from moorage.db import health
 from moorage.db.database import Database
+from moorage.http import public_address
 from moorage.http.auth import StartResponse, Wsgi
 from moorage.http.caller import Environ
 from moorage.http.concurrency import ConcurrencyLimit
@@ -110,7 +111,7 @@ def _password(environ: Environ) -> str:
 
 def build(conf: cfg.ConfigOpts, database: Database) -> Wsgi:
     application = MetadataApplication(MetadataGuests(database), conf.metadata.shared_secret)
-
+    stack = public_address.middleware(conf, application)
     return EntryMiddleware(
-        ConcurrencyLimit(application, conf.metadata.threads), "metadata", health.checks(database)
+        ConcurrencyLimit(stack, conf.metadata.threads), "metadata", health.checks(database)
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oslo_policy import policy
 
 from moorage.http.call import Call
+from moorage.http.caller import AGENT_ROLE
 from moorage.http.errors import HttpError
 from moorage.http.policy import Target
 from moorage.http.rules import documented
@@ -14,10 +15,13 @@ from moorage.images.service import ImageService
 ANYBODY = "@"
 ADMIN = "role:admin"
 _EVERYWHERE = "role:admin or role:service"
-"""Agents have the role `service`: they fetch images, and put snapshots into the projects of all servers."""
+_AGENTS = f"role:{AGENT_ROLE}"
+"""They fetch images, and put snapshots into the projects of all servers. With the role `service`, which they
+had before, they could also delete any."""
 _OFFERED = f"'{PUBLIC}':%(visibility)s or '{COMMUNITY}':%(visibility)s"
 OWNER = f"{_EVERYWHERE} or (role:member and project_id:%(project_id)s)"
-SHARING = f"{_EVERYWHERE} or project_id:%(project_id)s or project_id:%(member_id)s"
+FILLER = f"{OWNER} or {_AGENTS}"
+SHARING = f"{_EVERYWHERE} or {_AGENTS} or project_id:%(project_id)s or project_id:%(member_id)s"
 SEEN = f"{SHARING} or {_OFFERED}"
 MEMBER = "role:admin or (role:member and project_id:%(member_id)s)"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.http.route import Endpoint, Route
 from moorage.http.version import VersionRange
 from moorage.images.api import changes, data, members, reads, schemas
-from moorage.images.api.access import ADD_MEMBER, ANYBODY, MEMBER, OWNER, SEE, SEEN, SHARING
+from moorage.images.api.access import ADD_MEMBER, ANYBODY, FILLER, MEMBER, OWNER, SEE, SEEN, SHARING
 from moorage.images.service import ImageService
 
 VERSIONS = VersionRange("image", (2, 0), (2, 0))
@@ -30,22 +30,22 @@ ROUTES: tuple[R, ...] = (
         "/v2/images/{image_id}",
         {
             "GET": E(reads.show, SEE, SEEN, target=None),
-            "PATCH": E(changes.change, "modify_image", OWNER, target=None),
+            "PATCH": E(changes.change, "modify_image", FILLER, target=None),
             "DELETE": E(changes.delete, "delete_image", OWNER, target=None),
         },
     ),
     R(
         "/v2/images/{image_id}/tags/{tag}",
         {
-            "PUT": E(changes.add_tag, "modify_image", OWNER, target=None),
-            "DELETE": E(changes.remove_tag, "modify_image", OWNER, target=None),
+            "PUT": E(changes.add_tag, "modify_image", FILLER, target=None),
+            "DELETE": E(changes.remove_tag, "modify_image", FILLER, target=None),
         },
     ),
     R(
         "/v2/images/{image_id}/file",
         {
             "GET": E(data.download, "download_image", SEEN, target=None),
-            "PUT": E(data.upload, "upload_image", OWNER, target=None),
+            "PUT": E(data.upload, "upload_image", FILLER, target=None),
         },
     ),
     R(
@@ -65,9 +65,9 @@ ROUTES: tuple[R, ...] = (
     ),
     R(
         "/v2/images/{image_id}/import",
-        {"POST": E(data.fetch, "modify_image", OWNER, target=None, body=schemas.IMPORT)},
+        {"POST": E(data.fetch, "modify_image", FILLER, target=None, body=schemas.IMPORT)},
     ),
-    R("/v2/images/{image_id}/stage", {"PUT": E(data.refuse_stage, "modify_image", OWNER, target=None)}),
+    R("/v2/images/{image_id}/stage", {"PUT": E(data.refuse_stage, "modify_image", FILLER, target=None)}),
     R("/v2/info/import", {"GET": E(reads.import_methods)}),
     R("/v2/schemas/image", {"GET": E(reads.schema(schemas.IMAGE_DOCUMENT))}),
     R("/v2/schemas/images", {"GET": E(reads.schema(schemas.IMAGES_DOCUMENT))}),
