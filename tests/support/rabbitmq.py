@@ -16,14 +16,14 @@ import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tests.support import debian
+from tests.support import debian, leftovers
 from tests.support.processes import NotReadyError, free_port, wait_until
 
 PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
@@ -96,7 +96,7 @@ class RabbitMQ:
         self.stop()
 
 
-def start(configuration: str = CONFIGURATION) -> RabbitMQ:
+def start(configuration: str = CONFIGURATION, plugins: Sequence[str] = ()) -> RabbitMQ:
     """Start a new, empty broker on a free loopback port; raises Unavailable where that can't be.
 
     Without a configuration it is as the package made it.
@@ -106,7 +106,7 @@ def start(configuration: str = CONFIGURATION) -> RabbitMQ:
     port, names_port = free_port(), free_port()
     (home / "names-port").write_text(str(names_port))
     (home / "rabbitmq.conf").write_text(configuration.format(port=port))
-    (home / "enabled_plugins").write_text("[].\n")
+    (home / "enabled_plugins").write_text(f"[{','.join(plugins)}].\n")
     names = subprocess.Popen(
         ["epmd", "-address", "127.0.0.1", "-port", str(names_port)],
         stdout=subprocess.DEVNULL,
@@ -174,6 +174,7 @@ def _with_rooms() -> RabbitMQ:
 
 def _environment(home: Path, port: int, names_port: int) -> dict[str, str]:
     return {
+        **leftovers.inherited(),
         "PATH": f"{PROGRAM.parent}:{os.environ['PATH']}",
         "HOME": str(home),
         "LANG": "C.UTF-8",

@@ -41,6 +41,9 @@ SWEEP = "sweep"
 """Likewise: payload `held`, those machines that the host asked about and that are held for servers which are
 not there."""
 
+EXPIRE_IMAGES = "expire_images"
+"""Likewise: what its driver's image cache has and need not keep is removed, as the driver does by itself."""
+
 AVOID = "avoid"
 """Likewise: payload `quarantined`, machines to which no server shall come, and `failures`, how often machines
 failed lately. Only hosts that tell their policy of quarantine know this."""
@@ -63,6 +66,11 @@ HURRY = "hurry_live_migration"
 """The kinds of tasks about a live migration that is at work on this host: they don't wait for its end, have
 no result, and are forgotten if none is at work."""
 
+
+ERA = "era"
+NEWEST_OPERATION = "newest_operation"
+"""Among the facts of a heartbeat: the latest era of the database that the agent has heard of, and the newest
+operation of it. Agents that are older don't say."""
 
 LAST = "last"
 """In the payload of a `destroy`: the server is deleted, and no other host that lives has anything of it."""
@@ -110,6 +118,11 @@ class Task(msgspec.Struct, frozen=True):
     request_ids: str = ""
     """Of the request that it goes back to, for the log; likewise the project. Older conductors don't tell."""
     project_id: str = ""
+    era: int = 0
+    """Of the database that it follows from: an agent that has heard of a later one ignores this, and in a
+    later one no number of an earlier one counts. 0 from conductors that are older: this one, then."""
+    ticket: str = ""
+    """That this host was given it, to be shown with the result. Older conductors give none."""
 
     def __repr__(self) -> str:
         """Without what it brings along."""
@@ -128,6 +141,10 @@ class Result(msgspec.Struct, frozen=True):
     """The host could not do it, but another one may."""
     facts: dict[str, Any] = {}
     """What the driver found out: power state, and so on."""
+    era: int = 0
+    """As the task's; 0 from agents that are older."""
+    ticket: str = ""
+    """The task's: only who was asked may answer."""
 
 
 class NodeFacts(msgspec.Struct, frozen=True):
@@ -253,6 +270,11 @@ class QuestionKind(StrEnum):
     HOLDINGS = "holdings"
     """Of the host, not of one server: payload `only`, servers, or none for all. The facts say `servers`, with
     their power states, and `machines`, those that are held for servers."""
+    DESCRIPTION = "description"
+    """What its driver remembers of a server. The facts say its `power_state` and `spec`, that of a
+    `ServerSpec`, or None if the driver remembers nothing."""
+    IMAGE_CACHE = "image_cache"
+    """Likewise of the host. The facts say `images`, those that its driver keeps for servers to come."""
     CHANGE_PASSWORD = "change_password"
     """Payload `password`. Late, it sets what its user wanted, and was told to be uncertain."""
 

@@ -1,57 +1,64 @@
 """The bus over RabbitMQ, by way of oslo.messaging: a durable queue for each host, and one for all conductors.
 
-Messages are sent as oslo.messaging sends notifications, not as its calls: then the sender makes the queue if
-it is not there yet, the receiver gets them in batches, and acknowledges them once it has dealt with them. If
-it is killed before that, another one gets them, or the same one after its restart. So a message may come
-twice, which the contract allows, but not get lost.
+Messages are sent as oslo.messaging sends notifications, not as its calls: then a conductor that sends makes
+the queue if it is not there yet, the receiver gets them in batches, and acknowledges them once it has dealt
+with them. If it is killed before that, another one gets them, or the same one after its restart. So a message
+may come twice, which the contract allows, but not get lost.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from oslo_config import cfg
 from prometheus_client import Counter
 
-from moorage.bus import messaging_questions
+from moorage.bus import connections, older_questions, queues
 from moorage.bus.contract import Answer, BusError, Heartbeat, NotNowError, Question, Result, Task
-from moorage.bus.messaging_questions import QuestionEndpoint
+from moorage.bus.listener import Listener
+from moorage.bus.messaging_questions import QuestionDesk
 from moorage.bus.oslo import oslo_messaging, set_defaults
 from moorage.bus.polling import block_on_first_message
+from moorage.bus.queues import PRIORITY, QueueNames
+from moorage.bus.refusals import REFUSALS, RefusalReason, RefusedError
+from moorage.bus.seals import HostSide, MasterSide, Seals, Signing
 
 LOG = logging.getLogger(__name__)
 SEND_FAILURES = Counter("moorage_bus_send_failures_total", "Messages that RabbitMQ did not take.", ["kind"])
-LISTEN_FAILURES = Counter("moorage_bus_listen_failures_total", "Times that RabbitMQ refused a listener.")
 REQUEUED = Counter("moorage_bus_requeued_total", "Messages put back because they could not be dealt with.")
 T = TypeVar("T")
 
 _BATCH = 100
 _BATCH_SECONDS = 0.002
 _PAUSE_BEFORE_REQUEUE = 1.0
-_FIRST_LISTEN_PAUSE = 1.0
-_LONGEST_LISTEN_PAUSE = 30.0
-_CONDUCTORS = "conductors"
-_PRIORITY = "info"
-
-Handler = Callable[[list[str]], None]
-"""Takes the bodies of several messages of one kind."""
+_TASKS = "tasks"
+_RESULTS = "results"
+_HEARTBEAT = "heartbeat"
 
 
-def _queue_of(host: str) -> str:
-    return f"agent.{host}"
+class Received(NamedTuple):
+    """A message that is believed."""
+
+    host: str | None
+    """Whose it certainly is, or for whom; None if that is not known, and need not be."""
+    body: str
+
+
+Handler = Callable[[list[Received]], None]
+"""Takes several messages of one kind."""
 
 
 class _Endpoint:
     """Where oslo.messaging delivers batches."""
 
-    def __init__(self, handlers: Mapping[str, Handler]) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], seals: Seals) -> None:
         self._handlers = handlers
+        self._seals = seals
 
     def info(self, messages: Sequence[Mapping[str, Any]]) -> Any:
         """Hand messages of the same kind over together; if that fails, all go back into the queue."""
@@ -61,7 +68,7 @@ class _Endpoint:
                 if handler is None:
                     LOG.error("messages of the unknown kind %r are dropped", kind)
                 else:
-                    handler([message["payload"] for message in group])
+                    handler(list(self._believed(kind, group)))
         except NotNowError as error:
             LOG.warning("%d messages go back into their queue for now: %s", len(messages), error)
             return _requeue(len(messages))
@@ -69,6 +76,14 @@ class _Endpoint:
             LOG.exception("%d messages could not be dealt with, and go back into their queue", len(messages))
             return _requeue(len(messages))
         return oslo_messaging.NotificationResult.HANDLED
+
+    def _believed(self, kind: str, messages: Iterable[Mapping[str, Any]]) -> Iterable[Received]:
+        for message in messages:
+            body = str(message["payload"])
+            try:
+                yield Received(self._seals.check(kind, message["ctxt"], body).host, body)
+            except RefusedError as error:
+                REFUSALS.refuse(kind, error)
 
 
 def _requeue(count: int) -> Any:
@@ -80,47 +95,42 @@ def _requeue(count: int) -> Any:
 class _Side:
     """What both sides have in common: a way to send, and listeners to close."""
 
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
+    def __init__(self, conf: cfg.ConfigOpts, seals: Seals, *, agent: bool) -> None:
         set_defaults(conf)
-        self._exchange = conf.bus.exchange
+        self._names = QueueNames(conf.bus.exchange)
         self._retries = conf.bus.send_retries
-        self._transport = oslo_messaging.get_notification_transport(conf, url=conf.transport_url)
-        self._listeners: list[_Listener] = []
+        self._seals = seals
+        self._transport = connections.transport(conf, agent=agent)
+        self._listeners: list[Listener] = []
 
-    def _send(self, queue: str, kind: str, body: Any) -> None:
-        message = {
-            "event_type": kind,
-            "priority": _PRIORITY,
-            "payload": msgspec.json.encode(body).decode(),
-        }
-        target = oslo_messaging.Target(exchange=self._exchange, topic=f"{self._topic(queue)}.{_PRIORITY}")
+    def _send(self, queue: str, kind: str, host: str, body: Any) -> None:
+        text = msgspec.json.encode(body).decode()
+        message = {"event_type": kind, "priority": PRIORITY, "payload": text}
+        target = oslo_messaging.Target(exchange=self._names.exchange, topic=queue)
+        context = self._seals.make(kind, host, text)
         try:
             # What a Notifier does, which would swallow the error that our senders have to know of.
-            self._transport._send_notification(target, {}, message, version=2.0, retry=self._retries)
+            self._transport._send_notification(target, context, message, version=2.0, retry=self._retries)
         except Exception as error:
             SEND_FAILURES.labels(kind).inc()
             raise BusError(f"RabbitMQ did not take a message: {error}") from error
 
     def _listen(self, queue: str, handlers: Mapping[str, Handler]) -> None:
-        target = oslo_messaging.Target(exchange=self._exchange, topic=self._topic(queue))
+        target = oslo_messaging.Target(exchange=self._names.exchange, topic=queues.topic(queue))
 
         def make() -> Any:
             return block_on_first_message(
                 oslo_messaging.get_batch_notification_listener(
                     self._transport,
                     [target],
-                    [_Endpoint(handlers)],
+                    [_Endpoint(handlers, self._seals)],
                     allow_requeue=True,
                     batch_size=_BATCH,
                     batch_timeout=_BATCH_SECONDS,
                 )
             )
 
-        self._listeners.append(_Listener(target.topic, make))
-
-    def _topic(self, queue: str) -> str:
-        """Queues of one broker share their names, whatever the exchange."""
-        return f"{self._exchange}.{queue}"
+        self._listeners.append(Listener(target.topic, make))
 
     def close(self) -> None:
         for listener in self._listeners:
@@ -129,102 +139,97 @@ class _Side:
         self._transport.cleanup()
 
 
-class _Listener:
-    """A server that connects in a thread of its own: RabbitMQ may be away for long when we start.
-
-    It may also refuse, as when a queue is there but of another type: then we try until somebody mends it.
-    """
-
-    def __init__(self, topic: str, make: Callable[[], Any]) -> None:
-        self._topic = topic
-        self._make = make
-        self._lock = threading.Lock()
-        self._server: Any = None
-        self._closed = threading.Event()
-        threading.Thread(target=self._start, name="bus", daemon=True).start()
-
-    def _start(self) -> None:
-        pause = _FIRST_LISTEN_PAUSE
-        while not self._closed.is_set():
-            server = self._make()
-            try:
-                server.start()
-            except Exception as error:
-                LISTEN_FAILURES.inc()
-                LOG.error("can't listen to %s, next try in %.0f s: %s", self._topic, pause, error)
-                self._closed.wait(pause)
-                pause = min(pause * 2, _LONGEST_LISTEN_PAUSE)
-            else:
-                with self._lock:
-                    self._server = server
-                return
-
-    def close(self) -> None:
-        self._closed.set()
-        with self._lock:
-            server, self._server = self._server, None
-        if server is not None:
-            server.stop()
-            server.wait()
-
-
 class MessagingConductorSide(_Side):
     """All conductors draw from the same queue."""
 
+    def __init__(self, conf: cfg.ConfigOpts) -> None:
+        self._master = MasterSide(conf)
+        super().__init__(conf, self._master.seals, agent=False)
+
     def cast(self, host: str, tasks: list[Task]) -> None:
-        self._send(_queue_of(host), "tasks", tasks)
+        if self._seals.signing is not Signing.OFF:
+            tasks = [self._master.tickets.issue(host, task) for task in tasks]
+        self._send(self._names.agent(host), _TASKS, host, tasks)
 
     def receive(
         self, on_results: Callable[[list[Result]], None], on_heartbeat: Callable[[Heartbeat], None]
     ) -> None:
-        def results(bodies: list[str]) -> None:
-            found = [result for batch in _decoded(bodies, list[Result]) for result in batch]
+        def results(messages: list[Received]) -> None:
+            found = [
+                msgspec.structs.replace(result, ticket="")
+                for host, batch in _decoded(messages, list[Result])
+                for result in batch
+                if host is None or self._was_asked(host, result)
+            ]
             if found:
                 on_results(found)
 
-        def heartbeats(bodies: list[str]) -> None:
-            for heartbeat in _decoded(bodies, Heartbeat):
-                on_heartbeat(heartbeat)
+        def heartbeats(messages: list[Received]) -> None:
+            for host, heartbeat in _decoded(messages, Heartbeat):
+                if host is None or _is_own(host, heartbeat):
+                    on_heartbeat(heartbeat)
 
-        self._listen(_CONDUCTORS, {"results": results, "heartbeat": heartbeats})
+        self._listen(self._names.conductors, {_RESULTS: results, _HEARTBEAT: heartbeats})
+
+    def _was_asked(self, host: str, result: Result) -> bool:
+        if self._master.tickets.admits(host, result):
+            return True
+        if not result.ticket and self._seals.signing is Signing.ACCEPT:  # asked by a conductor that is older
+            return True
+        sentence = f"it was not asked for operation {result.operation_id} of server {result.server_uuid}"
+        REFUSALS.refuse(_RESULTS, RefusedError(RefusalReason.NOT_ASKED, host, sentence))
+        return False
+
+
+def _is_own(host: str, heartbeat: Heartbeat) -> bool:
+    if heartbeat.host == host:
+        return True
+    REFUSALS.refuse(
+        _HEARTBEAT, RefusedError(RefusalReason.OTHER_HOST, host, f"it says to be of host {heartbeat.host!r}")
+    )
+    return False
 
 
 class MessagingAgentSide(_Side):
-    def __init__(self, conf: cfg.ConfigOpts) -> None:
-        super().__init__(conf)
-        self._questions = oslo_messaging.get_rpc_transport(conf, url=conf.transport_url)
+    def __init__(self, conf: cfg.ConfigOpts, host: str = "") -> None:
+        """`host` is whose keys it has; without any it may be everybody's."""
+        self._own = HostSide(conf, host)
+        super().__init__(conf, self._own.seals, agent=True)
+        self._conf = conf
+        self._host = host
+        self._older: Any = None
 
     def report(self, results: list[Result]) -> None:
-        self._send(_CONDUCTORS, "results", results)
+        self._send(self._names.conductors, _RESULTS, self._host, results)
 
     def beat(self, heartbeat: Heartbeat) -> None:
-        self._send(_CONDUCTORS, "heartbeat", heartbeat)
+        self._send(self._names.conductors, _HEARTBEAT, heartbeat.host, heartbeat)
 
     def receive(self, host: str, on_tasks: Callable[[list[Task]], None]) -> None:
-        def tasks(bodies: list[str]) -> None:
-            found = [task for batch in _decoded(bodies, list[Task]) for task in batch]
+        def tasks(messages: list[Received]) -> None:
+            found = [task for _, batch in _decoded(messages, list[Task]) for task in batch]
             if found:
                 on_tasks(found)
 
-        self._listen(_queue_of(host), {"tasks": tasks})
+        self._listen(self._names.agent(host), {_TASKS: tasks})
 
     def answer(self, host: str, on_question: Callable[[Question], Answer]) -> None:
-        target = messaging_questions.target(self._exchange, host)
-
-        def make() -> Any:
-            return oslo_messaging.get_rpc_server(self._questions, target, [QuestionEndpoint(on_question)])
-
-        self._listeners.append(_Listener(target.topic, make))
+        desk = QuestionDesk(self._transport, self._names, self._own, on_question)
+        self._listeners.append(desk.listen(host))
+        if self._seals.signing is not Signing.REQUIRE:
+            self._older = oslo_messaging.get_rpc_transport(self._conf, url=self._conf.transport_url)
+            self._listeners.append(older_questions.listen(self._older, self._names, host, on_question))
 
     def close(self) -> None:
         super().close()
-        self._questions.cleanup()
+        if self._older is not None:
+            self._older.cleanup()
 
 
-def _decoded(bodies: Iterable[str], kind: type[T]) -> Iterable[T]:
+def _decoded(messages: Iterable[Received], kind: type[T]) -> Iterable[tuple[str | None, T]]:
     """What makes no sense will not make more sense if it comes again."""
-    for body in bodies:
+    for message in messages:
         try:
-            yield msgspec.json.decode(body, type=kind)
+            yield message.host, msgspec.json.decode(message.body, type=kind)
         except msgspec.DecodeError:
             LOG.exception("a message makes no sense, and is dropped")

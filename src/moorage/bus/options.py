@@ -18,7 +18,34 @@ OPTIONS: Options = {
         cfg.IntOpt(
             "send_retries", default=2, min=0, help="How often a message is tried again before it fails."
         ),
+        cfg.StrOpt(
+            "management_url",
+            secret=True,
+            help="Where RabbitMQ's management API is, as `http://rabbit:15672`: an audit asks it for queues "
+            "of hosts that nobody remembers, and conductors how many messages wait for hosts. Without a "
+            "user, that of transport_url is taken.",
+        ),
         cfg.IntOpt("threads", default=8, min=1, help="Messages that a process works on at the same time."),
+        cfg.StrOpt(
+            "signing",
+            default="off",
+            choices=[
+                ("off", "messages have no seals, and none are looked at"),
+                ("accept", "messages are sealed; what comes without a seal is taken, as amid an upgrade"),
+                ("require", "what is not sealed by the host that it speaks of, or is for, is refused"),
+            ],
+            help="Whether messages show who sent them. All processes on the bus need keys for it.",
+        ),
+        cfg.StrOpt(
+            "keys_file",
+            help="The master keys, for conductors, APIs and proxies; `moorage-manage agent add-key` makes it."
+            " Read again when it changes.",
+        ),
+        cfg.StrOpt(
+            "host_keys_file",
+            help="The keys of one host, for its agent; `moorage-manage agent credentials` makes it."
+            " Read again when it changes.",
+        ),
     ],
     "notifications": [
         cfg.BoolOpt("enabled", default=False, help="Tell others of what happens to servers."),

@@ -11,7 +11,8 @@ from kombu.connection import Connection
 from oslo_config import cfg
 
 from moorage.bus.contract import BusError, Heartbeat, NodeFacts, ObservedServer, Result, Task
-from moorage.bus.messaging import LISTEN_FAILURES, MessagingAgentSide, MessagingConductorSide
+from moorage.bus.listener import LISTEN_FAILURES
+from moorage.bus.messaging import MessagingAgentSide, MessagingConductorSide
 from moorage.bus.oslo import set_defaults
 from tests.support import debian, rabbitmq
 from tests.support.processes import wait_until

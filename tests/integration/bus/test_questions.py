@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from oslo_config import cfg
 
+from moorage.bus import older_questions
 from moorage.bus.asking import AskingWhenNeeded
 from moorage.bus.contract import Answer, NoAnswerError, Question, Refusal
 from moorage.bus.messaging import MessagingAgentSide
 from moorage.bus.options import OPTIONS
+from moorage.bus.oslo import oslo_messaging, set_defaults
+from moorage.bus.queues import QueueNames
 from moorage.core import config
 from tests.support.processes import wait_until
 
@@ -98,3 +101,27 @@ def test_without_a_broker_nobody_waits_for_long(tmp_path: Path) -> None:
         side.ask("a", QUESTION, 5)
     assert time.monotonic() - began < 20
     side.close()
+
+
+def test_an_older_agent_is_asked_as_it_knows_and_an_older_asker_is_answered(
+    asking: AskingWhenNeeded, agent: MessagingAgentSide, conf: cfg.ConfigOpts
+) -> None:
+    """Amid an upgrade, each side may be the newer one."""
+    set_defaults(conf)
+    older = oslo_messaging.get_rpc_transport(conf, url=conf.transport_url)
+    names = QueueNames(conf.bus.exchange)
+    listener = older_questions.listen(older, names, "older", lambda _question: Answer({"by": "older"}))
+    wait_until(lambda: answered(asking, "older") == Answer({"by": "older"}), "the older agent", 20)
+    agent.answer("newer", lambda _question: Answer({"by": "newer"}))
+    calls = older_questions.OlderCalls(conf)
+
+    def called() -> bool:
+        try:
+            return calls.ask("newer", QUESTION, 5) == Answer({"by": "newer"})
+        except oslo_messaging.MessageUndeliverable:
+            return False
+
+    wait_until(called, "the newer agent", 20)
+    calls.close()
+    listener.close()
+    older.cleanup()
