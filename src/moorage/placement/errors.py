@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 
 class PlacementError(Exception):
     """Told to the client as it stands."""
@@ -117,3 +119,26 @@ class NameInUse(ConflictError):
 
 class StandardName(PlacementError):
     """Standard resource classes and traits can't be changed."""
+
+
+NOT_OWN = "moorage.not_own"
+"""The code of such a refusal, by which our client tells it from credentials that are of no use at all."""
+
+
+class TreeRefusal(StrEnum):
+    NOT_OWN = "not_own"
+    """The tree belongs to another user."""
+    UNOWNED = "unowned"
+    """The tree belongs to nobody, and agents may not take what they find."""
+    OTHER_CONSUMER = "other_consumer"
+    """A reshape is about somebody who holds nothing of the agent's own, or would change whose it is."""
+    SHARED_NAME = "shared_name"
+    """A name that others' providers have, too, shall become another."""
+
+
+class TreeRefused(PlacementError):
+    """An agent may write to trees of its own only, and this is none."""
+
+    def __init__(self, reason: TreeRefusal, sentence: str) -> None:
+        super().__init__(sentence)
+        self.reason = reason

@@ -45,6 +45,17 @@ def append(connection: Connection, kind: ChangeKind, provider_ids: Iterable[int 
     bulk.insert(connection, changes, ("provider_id", "kind", "at"), rows)
 
 
+def append_everything(connection: Connection) -> None:
+    """So much has changed that every reader shall load the fleet anew: as if its part of the feed, up to this
+    very row, had been pruned."""
+    if connection.dialect.name == "postgresql":
+        position = connection.execute(sa.text("SELECT pg_current_xact_id()::text::bigint")).scalar_one()
+    else:
+        newest = sa.select(sa.func.coalesce(sa.func.max(changes.c.id), 0))
+        position = connection.execute(newest).scalar_one() + 1
+    append(connection, ChangeKind.PRUNED, [position])
+
+
 _PRUNE = sa.text(
     "WITH gone AS (DELETE FROM changes WHERE at < :past RETURNING xid) "
     "SELECT max(xid::text::bigint) FROM gone"
@@ -63,6 +74,11 @@ def prune(connection: Connection, keep_seconds: int) -> None:
         connection.execute(sa.delete(changes).where(changes.c.at < past))
     if newest is not None:
         append(connection, ChangeKind.PRUNED, [newest])
+
+
+def clear(connection: Connection) -> None:
+    """After a restore: whoever reads it begins anew, and its places are those of another database."""
+    connection.execute(sa.delete(changes))
 
 
 @dataclass(slots=True)

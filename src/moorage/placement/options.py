@@ -5,11 +5,14 @@ from __future__ import annotations
 from oslo_config import cfg
 
 from moorage.core.config import Options
+from moorage.http.options import public_endpoint, tls
 
 OPTIONS: Options = {
     "placement": [
         cfg.StrOpt("listen", default="127.0.0.1", help="Address that moorage-placement listens on."),
         cfg.PortOpt("port", default=8778, help="Port that moorage-placement listens on."),
+        *tls("moorage-placement"),
+        public_endpoint("https://cloud.example.com/placement"),
         cfg.IntOpt("workers", default=2, min=1, help="Processes that moorage-placement runs."),
         cfg.IntOpt("threads", default=16, min=1, help="Requests that a process works on at the same time."),
         cfg.IntOpt(
@@ -65,6 +68,17 @@ OPTIONS: Options = {
             "incomplete_consumer_user_id",
             default="00000000-0000-0000-0000-000000000000",
             help="User of consumers that were made before microversion 1.8, which does not name one.",
+        ),
+        cfg.StrOpt(
+            "tree_owners",
+            default="off",
+            choices=[
+                ("off", "agents may write to all providers, and nobody remembers whose they are"),
+                ("record", "a tree is the agent's that first writes to it, and no other's from then on"),
+                ("require", "agents may make trees, and write to those only that are their own"),
+            ],
+            help="Whether trees of providers belong to users with the role moorage-agent. Administrators "
+            "and services may write to all of them, whatever is set.",
         ),
         cfg.IntOpt(
             "feed_retention",

@@ -13,6 +13,7 @@ from moorage.placement.errors import ConcurrentUpdate, NotFoundError, ProviderNo
 from moorage.placement.store import inventories, providers
 from moorage.placement.store.inventories import Inventory
 from moorage.placement.store.providers import Provider
+from moorage.placement.store.writable_trees import ANY_TREE, WritableTrees
 
 
 class ReshapedProviderNotFound(NotFoundError):
@@ -39,25 +40,31 @@ class Reshaped:
     inventories: Mapping[str, Inventory]
 
 
-def reshape(connection: Connection, wanted: Mapping[str, Reshaped], request: Sequence[Claim]) -> None:
+def reshape(
+    connection: Connection,
+    wanted: Mapping[str, Reshaped],
+    request: Sequence[Claim],
+    trees: WritableTrees = ANY_TREE,
+) -> None:
     """First the union of old and new inventories, then the claims, then what shall be gone goes."""
     moved = []
     providers.lock_all(connection, wanted)
     for uuid, target in wanted.items():
-        provider = _locked(connection, uuid, target.generation)
+        provider = _locked(connection, uuid, target.generation, trees)
         if target.inventories:
             inventories.merge(connection, provider, target.inventories)
         moved.append((provider, target.inventories))
     if request:
+        trees.admit_claims(connection, request)
         claims.replace(connection, request)
     for provider, new in moved:
         provider.generation = providers.find(connection, provider.uuid).generation
         inventories.replace(connection, provider, new)
 
 
-def _locked(connection: Connection, uuid: str, generation: int) -> Provider:
+def _locked(connection: Connection, uuid: str, generation: int, trees: WritableTrees) -> Provider:
     try:
-        provider = providers.lock(connection, uuid)
+        provider = providers.lock(connection, uuid, trees)
     except ProviderNotFound as error:
         raise ReshapedProviderNotFound(uuid, error) from error
     if provider.generation != generation:

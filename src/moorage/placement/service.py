@@ -23,6 +23,7 @@ from moorage.placement.fleet.fleet import Fleet
 from moorage.placement.search.encode import CandidateEncoder
 from moorage.placement.search.result import SearchOptions, Strategy, TreeOrder
 from moorage.placement.store import names, snapshot
+from moorage.placement.store.own_trees import TreeOwners
 
 LOG = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class PlacementSettings:
     incomplete_project_id: str
     incomplete_user_id: str
     feed_retention: int
+    tree_owners: TreeOwners = TreeOwners.OFF
 
     @classmethod
     def from_conf(cls, conf: cfg.ConfigOpts) -> PlacementSettings:
@@ -60,6 +62,7 @@ class PlacementSettings:
             incomplete_project_id=options.incomplete_consumer_project_id,
             incomplete_user_id=options.incomplete_consumer_user_id,
             feed_retention=options.feed_retention,
+            tree_owners=TreeOwners(options.tree_owners),
         )
 
 

@@ -15,7 +15,7 @@ from moorage.core import config, log, tracing
 from moorage.core import options as log_options
 from moorage.db import health, waiting
 from moorage.db import options as db_options
-from moorage.http import auth
+from moorage.http import auth, public_address
 from moorage.http import options as http_options
 from moorage.http.app import Application
 from moorage.http.auth import Wsgi
@@ -54,6 +54,7 @@ def build(conf: cfg.ConfigOpts, service: PlacementService | None = None) -> Wsgi
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
+    stack = public_address.middleware(conf, stack, conf.placement.public_endpoint)
     return EntryMiddleware(
         ConcurrencyLimit(stack, conf.placement.threads), "placement", health.checks(service.database)
     )

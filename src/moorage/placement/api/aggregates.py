@@ -11,6 +11,7 @@ from moorage.core.clock import utcnow
 from moorage.http.call import Call
 from moorage.http.reply import Reply
 from moorage.placement.api.refusals import refusing
+from moorage.placement.api.writers import writable_trees
 from moorage.placement.errors import ProviderGenerationConflict
 from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
@@ -34,9 +35,10 @@ def replace(service: PlacementService, call: Call) -> Reply:
         providers.find(connection, uuid)
     data = call.json()
     wanted = data["aggregates"] if guarded else data
+    trees = writable_trees(service, call)
 
     def set_all(connection: Connection) -> Provider:
-        provider = providers.lock(connection, uuid)
+        provider = providers.lock(connection, uuid, trees)
         if guarded:
             provider.expect_generation(data["resource_provider_generation"])
         aggregates.replace(connection, provider, wanted, count_generation=guarded)

@@ -12,6 +12,7 @@ from moorage.http.errors import HttpError
 from moorage.http.reply import NO_CONTENT, Reply, no_content
 from moorage.placement.api import schemas
 from moorage.placement.api.refusals import refusing
+from moorage.placement.api.writers import writable_trees
 from moorage.placement.errors import NameExists, NameInUse, StandardName
 from moorage.placement.microversions import Microversion
 from moorage.placement.service import PlacementService
@@ -58,6 +59,7 @@ def update(service: PlacementService, call: Call) -> Reply:
 
 def _rename(service: PlacementService, call: Call) -> Reply:
     call.require_json()
+    writable_trees(service, call).admit_rename(call.params["name"])
     old, new = call.params["name"], schemas.NAME_CLASS.load(call.body())["name"]
 
     def rename(connection: Connection) -> None:

@@ -13,6 +13,7 @@ from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.placement.api.refusals import CONCURRENT_UPDATE, refusing
+from moorage.placement.api.writers import writable_trees
 from moorage.placement.errors import (
     ClassNotFound,
     ConcurrentUpdate,
@@ -55,9 +56,10 @@ def create(service: PlacementService, call: Call) -> Reply:
     new = Inventory.from_body(data)
     refused = f"Unable to create inventory for resource provider {uuid}: "
     check_capacity(call.version, uuid, {class_name: new}, refused)
+    trees = writable_trees(service, call)
 
     def add(connection: Connection) -> Provider:
-        provider = providers.lock(connection, uuid)
+        provider = providers.lock(connection, uuid, trees)
         inventories.add(connection, provider, class_name, new)
         return provider
 
@@ -77,9 +79,10 @@ def update(service: PlacementService, call: Call) -> Reply:
     _must_exist(service, uuid)
     data = call.json()
     new = Inventory.from_body(data)
+    trees = writable_trees(service, call)
 
     def change(connection: Connection) -> Provider:
-        provider = providers.lock(connection, uuid)
+        provider = providers.lock(connection, uuid, trees)
         provider.expect_generation(data["resource_provider_generation"])
         check_capacity(call.version, uuid, {class_name: new})
         inventories.update(connection, provider, class_name, new)
@@ -103,9 +106,10 @@ def replace(service: PlacementService, call: Call) -> Reply:
     _must_exist(service, uuid)
     data = call.json()
     new = {name: Inventory.from_body(body) for name, body in data["inventories"].items()}
+    trees = writable_trees(service, call)
 
     def set_all(connection: Connection) -> Provider:
-        provider = providers.lock(connection, uuid)
+        provider = providers.lock(connection, uuid, trees)
         provider.expect_generation(data["resource_provider_generation"])
         check_capacity(call.version, uuid, new)
         inventories.replace(connection, provider, new)
@@ -125,9 +129,10 @@ def replace(service: PlacementService, call: Call) -> Reply:
 
 def clear(service: PlacementService, call: Call) -> Reply:
     """Delete all inventories of a resource provider."""
+    trees = writable_trees(service, call)
 
     def remove_all(connection: Connection) -> None:
-        inventories.replace(connection, providers.lock(connection, call.params["uuid"]), {})
+        inventories.replace(connection, providers.lock(connection, call.params["uuid"], trees), {})
 
     with refusing({InventoryInUse: (409, "{error}")}):
         service.database.transact(remove_all)
@@ -138,9 +143,10 @@ def delete(service: PlacementService, call: Call) -> Reply:
     """Delete the inventory of one resource class."""
     uuid, class_name = call.params["uuid"], call.params["resource_class"]
     _must_exist(service, uuid)
+    trees = writable_trees(service, call)
 
     def remove(connection: Connection) -> None:
-        inventories.remove(connection, providers.lock(connection, uuid), class_name)
+        inventories.remove(connection, providers.lock(connection, uuid, trees), class_name)
 
     try:
         service.database.transact(remove)

@@ -10,7 +10,8 @@ from msgspec import Meta
 from moorage.http.call import Call
 from moorage.http.errors import HttpError
 from moorage.http.reply import Reply
-from moorage.placement.errors import ConflictError
+from moorage.placement.api.refusals import status_of
+from moorage.placement.api.writers import writable_trees
 from moorage.placement.service import PlacementService
 from moorage.placement.store import memberships
 from moorage.placement.store.memberships import Membership
@@ -65,11 +66,9 @@ def replace(service: PlacementService, call: Call) -> Reply:
     }
     if len(wanted) != len(asked):
         raise HttpError(400, "a provider is named twice")
-    refused = service.database.transact(lambda connection: memberships.replace(connection, wanted))
-    shown = {
-        uuid: _Refusal(409 if isinstance(error, ConflictError) else 404, str(error))
-        for uuid, error in refused.items()
-    }
+    trees = writable_trees(service, call)
+    refused = service.database.transact(lambda connection: memberships.replace(connection, wanted, trees))
+    shown = {uuid: _Refusal(status_of(error), str(error)) for uuid, error in refused.items()}
     return Reply(body={"refused": shown})
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from oslo_policy import policy
 
+from moorage.http.caller import AGENT_ROLE
 from moorage.http.route import Route
 from moorage.http.rules import of_routes
 from moorage.placement.service import PlacementService
@@ -37,6 +36,21 @@ PERSONAS: tuple[policy.RuleDefault, ...] = (
         scope_types=["project"],
         deprecated_rule=_EVERYTHING_FOR_ADMIN,
     ),
+    policy.RuleDefault("agent_api", f"role:{AGENT_ROLE}", "The agent of a host.", scope_types=["project"]),
+    policy.RuleDefault(
+        "service_or_agent_api",
+        f"role:service or role:{AGENT_ROLE}",
+        "Who may change the shape of a host's tree: no administrator.",
+        scope_types=["project"],
+        deprecated_rule=_EVERYTHING_FOR_ADMIN,
+    ),
+    policy.RuleDefault(
+        "admin_or_service_or_agent_api",
+        f"role:admin or role:service or role:{AGENT_ROLE}",
+        "Whoever tells of hosts.",
+        scope_types=["project"],
+        deprecated_rule=_EVERYTHING_FOR_ADMIN,
+    ),
     policy.RuleDefault(
         "project_reader_api",
         "role:reader and project_id:%(project_id)s",
@@ -53,5 +67,5 @@ PERSONAS: tuple[policy.RuleDefault, ...] = (
 )
 
 
-def rules(routes: Iterable[Route[PlacementService]]) -> list[policy.RuleDefault]:
+def rules(routes: tuple[Route[PlacementService], ...]) -> list[policy.RuleDefault]:
     return [*PERSONAS, *of_routes(routes)]

@@ -12,6 +12,7 @@ from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.placement.api.queries import parsing
 from moorage.placement.api.refusals import CANNOT_DELETE_PARENT, DUPLICATE_NAME, PROVIDER_IN_USE, refusing
+from moorage.placement.api.writers import writable_trees
 from moorage.placement.errors import (
     ParentRefused,
     ProviderExists,
@@ -25,6 +26,7 @@ from moorage.placement.search.providers import find_providers
 from moorage.placement.service import PlacementService
 from moorage.placement.store import providers
 from moorage.placement.store.providers import Provider
+from moorage.placement.store.writable_trees import WritableTrees
 
 _LINKS: tuple[tuple[Version, str], ...] = (
     (Microversion.FIRST, "inventories"),
@@ -65,6 +67,7 @@ def index(service: PlacementService, call: Call) -> Reply:
 def create(service: PlacementService, call: Call) -> Reply:
     """Create a resource provider."""
     data = call.json()
+    trees = writable_trees(service, call)
     uuid = uuids.normal(data["uuid"]) if data.get("uuid") else uuids.generate()
     refused = f'Unable to create resource provider "{_plain(data["name"])}", {uuid}: '
     with (
@@ -75,7 +78,7 @@ def create(service: PlacementService, call: Call) -> Reply:
             raise ParentRefused("name is required")
         provider = service.database.transact(
             lambda connection: providers.create(
-                connection, uuid, data["name"], data.get("parent_provider_uuid")
+                connection, uuid, data["name"], data.get("parent_provider_uuid"), trees
             )
         )
     headers = call.location(f"/resource_providers/{uuid}")
@@ -97,21 +100,27 @@ def update(service: PlacementService, call: Call) -> Reply:
     with service.database.read() as connection:
         providers.find(connection, uuid)
     data = call.json()
+    trees = writable_trees(service, call)
     refused = f"Unable to save resource provider {uuid}: Object action update failed because: "
     with _duplicates(), refusing({ParentRefused: (400, refused + "{error}")}):
-        provider = service.database.transact(lambda connection: _save(connection, uuid, data, call.version))
+        provider = service.database.transact(
+            lambda connection: _save(connection, uuid, data, call.version, trees)
+        )
     return Reply(body=_provider_body(call, provider), last_modified=provider.updated_at)
 
 
-def _save(connection: Any, uuid: str, data: dict[str, Any], version: Version) -> Provider:
+def _save(
+    connection: Any, uuid: str, data: dict[str, Any], version: Version, trees: WritableTrees
+) -> Provider:
     """A parent that is refused (400) is told before a name that is taken (409), as the reference does."""
-    provider = providers.lock(connection, uuid)
+    provider = providers.lock(connection, uuid, trees)
     if "parent_provider_uuid" in data:
         providers.set_parent(
             connection,
             provider,
             data["parent_provider_uuid"],
             reparenting=version >= Microversion.PARENT_CHANGED,
+            trees=trees,
         )
     providers.rename(connection, provider, data["name"])
     return providers.find(connection, uuid)
@@ -120,8 +129,9 @@ def _save(connection: Any, uuid: str, data: dict[str, Any], version: Version) ->
 def delete(service: PlacementService, call: Call) -> Reply:
     """Delete a resource provider."""
     uuid = call.params["uuid"]
+    trees = writable_trees(service, call)
     try:
-        service.database.transact(lambda connection: providers.delete(connection, uuid))
+        service.database.transact(lambda connection: providers.delete(connection, uuid, trees))
     except ProviderNotFound as error:
         raise HttpError(404, f"No resource provider with uuid {uuid} found for delete") from error
     except ProviderInUse as error:

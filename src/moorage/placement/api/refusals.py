@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from moorage.http.errors import GuidelineStyle, HttpError
-from moorage.placement.errors import ConcurrentUpdate, ConflictError, InventoryInUse, PlacementError
+from moorage.placement.errors import (
+    NOT_OWN,
+    ConcurrentUpdate,
+    ConflictError,
+    InventoryInUse,
+    PlacementError,
+    TreeRefused,
+)
 from moorage.placement.microversions import Microversion
 from moorage.placement.reshape import ReshapedProviderNotFound
 
@@ -26,6 +33,7 @@ _CODES: tuple[tuple[type[PlacementError], str], ...] = (
     (ConcurrentUpdate, CONCURRENT_UPDATE),
     (InventoryInUse, INVENTORY_IN_USE),
     (ReshapedProviderNotFound, PROVIDER_NOT_FOUND),
+    (TreeRefused, NOT_OWN),
 )
 
 
@@ -43,8 +51,13 @@ def refusing(refusals: Refusals) -> Iterator[None]:
 
 def default_answer(error: PlacementError) -> HttpError:
     """For an error that a handler has no sentence of its own for."""
-    status = 409 if isinstance(error, ConflictError) else 404
-    return HttpError(status, str(error), code=_code(error))
+    return HttpError(status_of(error), str(error), code=_code(error))
+
+
+def status_of(error: PlacementError) -> int:
+    if isinstance(error, TreeRefused):
+        return 403
+    return 409 if isinstance(error, ConflictError) else 404
 
 
 def _code(error: PlacementError) -> str | None:

@@ -9,6 +9,7 @@ from moorage.http.errors import HttpError
 from moorage.http.reply import Reply, no_content
 from moorage.placement.api.allocations import claim_from
 from moorage.placement.api.refusals import refusing
+from moorage.placement.api.writers import writable_trees
 from moorage.placement.errors import (
     ConcurrentUpdate,
     ConflictError,
@@ -39,6 +40,7 @@ def reshape(service: PlacementService, call: Call) -> Reply:
         )
         for uuid, body in data["inventories"].items()
     }
+    trees = writable_trees(service, call)
     claims = [claim_from(service, uuid, body, call.version) for uuid, body in data["allocations"].items()]
     with refusing(
         {
@@ -52,7 +54,7 @@ def reshape(service: PlacementService, call: Call) -> Reply:
             ConflictError: (409, "Unable to allocate inventory: {error}"),
         }
     ):
-        service.database.transact(lambda connection: write_reshape(connection, wanted, claims))
+        service.database.transact(lambda connection: write_reshape(connection, wanted, claims, trees))
     return no_content()
 
 

@@ -30,13 +30,44 @@ R = Route[PlacementService]
 
 RULE = "placement:"
 _PROJECT_READER = "rule:admin_or_project_reader_or_service_api"
+_FOR_AGENTS = frozenset(
+    {
+        "resource_classes:show",
+        "resource_classes:update",
+        "resource_providers:list",
+        "resource_providers:create",
+        "resource_providers:show",
+        "resource_providers:update",
+        "resource_providers:delete",
+        "resource_providers:inventories:list",
+        "resource_providers:inventories:update",
+        "resource_providers:usages",
+        "resource_providers:aggregates:list",
+        "resource_providers:aggregates:update",
+        "resource_providers:allocations:list",
+        "resource_providers:traits:list",
+        "resource_providers:traits:update",
+        "allocations:list",
+        "traits:list",
+        "traits:show",
+        "traits:update",
+        "moorage:report",
+        "moorage:aggregates:list",
+        "moorage:aggregates:update",
+    }
+)
+"""What `moorage-agent` asks for: nothing that claims, frees or looks for room."""
 
 
 @dataclass(frozen=True)
 class ServiceEndpoint(Endpoint[PlacementService]):
-    """Administrators and other services may use most of this API."""
+    """Administrators and other services may use most of this API; agents what they tell of their hosts."""
 
     check: str = "rule:admin_or_service_api"
+
+    def __post_init__(self) -> None:
+        if self.policy is not None and self.policy.removeprefix(RULE) in _FOR_AGENTS:
+            object.__setattr__(self, "check", "rule:admin_or_service_or_agent_api")
 
 
 E = ServiceEndpoint
@@ -242,7 +273,7 @@ API: tuple[R, ...] = (
             "POST": E(
                 reshaper.reshape,
                 f"{RULE}reshaper:reshape",
-                check="rule:service_api",
+                check="rule:service_or_agent_api",
                 since=Microversion.RESHAPER,
                 body=schemas.RESHAPE,
             )

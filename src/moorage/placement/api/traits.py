@@ -13,6 +13,7 @@ from moorage.http.errors import HttpError
 from moorage.http.reply import NO_CONTENT, Reply, no_content
 from moorage.placement.api import schemas
 from moorage.placement.api.refusals import refusing
+from moorage.placement.api.writers import writable_trees
 from moorage.placement.errors import ProviderGenerationConflict, StandardName
 from moorage.placement.service import PlacementService
 from moorage.placement.store import names, providers, traits
@@ -93,9 +94,10 @@ def of_provider(service: PlacementService, call: Call) -> Reply:
 def replace(service: PlacementService, call: Call) -> Reply:
     """Set the traits of a resource provider."""
     data = call.json()
+    trees = writable_trees(service, call)
 
     def set_all(connection: Connection) -> tuple[Provider, list[Name]]:
-        provider = providers.lock(connection, call.params["uuid"])
+        provider = providers.lock(connection, call.params["uuid"], trees)
         provider.expect_generation(data["resource_provider_generation"])
         found = names.list_traits(connection, names=data["traits"])
         unknown = sorted(set(data["traits"]) - {trait.name for trait in found})
@@ -112,9 +114,10 @@ def replace(service: PlacementService, call: Call) -> Reply:
 
 def clear(service: PlacementService, call: Call) -> Reply:
     """Take all traits from a resource provider."""
+    trees = writable_trees(service, call)
 
     def remove_all(connection: Connection) -> None:
-        traits.replace(connection, providers.lock(connection, call.params["uuid"]), [])
+        traits.replace(connection, providers.lock(connection, call.params["uuid"], trees), [])
 
     service.database.transact(remove_all)
     return no_content()

@@ -18,6 +18,7 @@ from moorage.placement.client.contract import (
 )
 from moorage.placement.client.dialect import OLDEST, missing
 from moorage.placement.client.transport import PatientTransport, Response
+from moorage.placement.errors import NOT_OWN
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -64,7 +65,7 @@ class Link:
             headers["Content-Type"] = "application/json"
             content = msgspec.json.encode(body)
         answer = self._transport.send(method, path, content, headers)
-        if answer.status in DENIALS:
+        if answer.status in DENIALS and _problem(answer).code != NOT_OWN:
             raise PlacementDeniedError(
                 f"Placement refuses our credentials with status {answer.status}: {_problem(answer).detail}"
             )

@@ -14,6 +14,7 @@ from moorage.db.among import among
 from moorage.db.tables.placement import provider_aggregates, providers
 from moorage.placement import feed
 from moorage.placement.errors import PlacementError, ProviderGenerationConflict, ProviderNotFound
+from moorage.placement.store.writable_trees import ANY_TREE, WritableTrees
 
 
 class Membership(NamedTuple):
@@ -44,12 +45,15 @@ def of_providers(connection: Connection, uuids: Collection[str]) -> dict[str, Me
     return {row.uuid: Membership(row.generation, frozenset(held.get(row.id, ()))) for row in rows}
 
 
-def replace(connection: Connection, wanted: Mapping[str, Membership]) -> dict[str, PlacementError]:
+def replace(
+    connection: Connection, wanted: Mapping[str, Membership], trees: WritableTrees = ANY_TREE
+) -> dict[str, PlacementError]:
     """Put providers into just these aggregates, each if it is still at the generation that is given.
 
     The answer is why some are as they were.
     """
     rows = _lock(connection, wanted)
+    others = trees.refusals(connection, {row.root_id for row in rows.values()})
     held = _aggregates(connection, [row.id for row in rows.values()])
     refused: dict[str, PlacementError] = {}
     gone: list[tuple[int, str]] = []
@@ -59,6 +63,8 @@ def replace(connection: Connection, wanted: Mapping[str, Membership]) -> dict[st
         row = rows.get(uuid)
         if row is None:
             refused[uuid] = ProviderNotFound(uuid)
+        elif row.root_id in others:
+            refused[uuid] = others[row.root_id]
         elif row.generation != generation:
             refused[uuid] = ProviderGenerationConflict()
         elif aggregates != held.get(row.id, set()):
@@ -73,16 +79,17 @@ def replace(connection: Connection, wanted: Mapping[str, Membership]) -> dict[st
 class _Row(NamedTuple):
     id: int
     generation: int
+    root_id: int
 
 
 def _lock(connection: Connection, uuids: Iterable[str]) -> dict[str, _Row]:
     query = (
-        sa.select(providers.c.uuid, providers.c.id, providers.c.generation)
+        sa.select(providers.c.uuid, providers.c.id, providers.c.generation, providers.c.root_id)
         .where(among(connection, providers.c.uuid, list(uuids)))
         .order_by(providers.c.id)
         .with_for_update()
     )
-    return {uuid: _Row(row_id, generation) for uuid, row_id, generation in connection.execute(query)}
+    return {uuid: _Row(*row) for uuid, *row in connection.execute(query)}
 
 
 def _aggregates(connection: Connection, provider_ids: Collection[int]) -> dict[int, set[str]]:

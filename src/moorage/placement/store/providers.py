@@ -21,6 +21,8 @@ from moorage.placement.errors import (
     ProviderInUse,
     ProviderNotFound,
 )
+from moorage.placement.store import tree_owners
+from moorage.placement.store.writable_trees import ANY_TREE, WritableTrees
 
 _root = providers.alias("root")
 _parent = providers.alias("parent")
@@ -71,12 +73,14 @@ def in_tree(connection: Connection, root_uuid: str) -> list[Provider]:
     return [Provider(**row._mapping) for row in rows]
 
 
-def lock(connection: Connection, uuid: str) -> Provider:
+def lock(connection: Connection, uuid: str, trees: WritableTrees = ANY_TREE) -> Provider:
     """Find a provider to change it: nobody else changes it until this transaction ends."""
     query = sa.select(providers.c.id).where(providers.c.uuid == uuid).with_for_update()
     if connection.execute(query).one_or_none() is None:
         raise ProviderNotFound(uuid)
-    return find(connection, uuid)
+    provider = find(connection, uuid)
+    trees.admit(connection, [provider.root_id])
+    return provider
 
 
 def lock_all(connection: Connection, uuids: Iterable[str]) -> None:
@@ -103,7 +107,13 @@ def touched(
     feed.append(connection, kind, [provider.id])
 
 
-def create(connection: Connection, uuid: str, name: str, parent_uuid: str | None) -> Provider:
+def create(
+    connection: Connection,
+    uuid: str,
+    name: str,
+    parent_uuid: str | None,
+    trees: WritableTrees = ANY_TREE,
+) -> Provider:
     parent = _parent_for(connection, uuid, parent_uuid) if parent_uuid is not None else None
     _refuse_duplicates(connection, uuid, name)
     values = {
@@ -115,6 +125,9 @@ def create(connection: Connection, uuid: str, name: str, parent_uuid: str | None
     new_id = connection.execute(sa.insert(providers).values(values).returning(providers.c.id)).scalar_one()
     if parent is None:
         connection.execute(sa.update(providers).where(providers.c.id == new_id).values(root_id=new_id))
+        trees.keep(connection, [new_id])
+    else:
+        trees.admit(connection, [parent.root_id])
     feed.append(connection, feed.ChangeKind.PROVIDER, [new_id])
     return find(connection, uuid)
 
@@ -157,7 +170,12 @@ def rename(connection: Connection, provider: Provider, name: str) -> None:
 
 
 def set_parent(
-    connection: Connection, provider: Provider, parent_uuid: str | None, *, reparenting: bool
+    connection: Connection,
+    provider: Provider,
+    parent_uuid: str | None,
+    *,
+    reparenting: bool,
+    trees: WritableTrees = ANY_TREE,
 ) -> None:
     """Move a provider, with all that hangs below it, under another parent or out of its tree."""
     if parent_uuid == provider.parent_uuid:
@@ -171,6 +189,7 @@ def set_parent(
         parent_id, root_id = None, provider.id
     else:
         parent = _new_parent(connection, parent_uuid, moved)
+        trees.admit(connection, [parent.root_id])
         parent_id, root_id = parent.id, parent.root_id
     connection.execute(
         sa.update(providers)
@@ -178,6 +197,7 @@ def set_parent(
         .values(parent_id=parent_id, updated_at=utcnow())
     )
     connection.execute(sa.update(providers).where(providers.c.id.in_(moved)).values(root_id=root_id))
+    tree_owners.follow(connection, provider.id, provider.root_id, root_id)
     feed.append(connection, feed.ChangeKind.PROVIDER, moved)
 
 
@@ -211,8 +231,8 @@ def _subtree(tree: list[tuple[int, int | None]], top: int) -> list[int]:
     return found
 
 
-def delete(connection: Connection, uuid: str) -> None:
-    provider = lock(connection, uuid)
+def delete(connection: Connection, uuid: str, trees: WritableTrees = ANY_TREE) -> None:
+    provider = lock(connection, uuid, trees)
     if connection.execute(sa.select(sa.exists().where(providers.c.parent_id == provider.id))).scalar_one():
         raise ProviderHasChildren(
             f"Unable to delete parent resource provider {uuid}: It has child resource providers."

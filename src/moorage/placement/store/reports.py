@@ -27,6 +27,7 @@ from moorage.placement.report import InventoryReport, ProviderReport
 from moorage.placement.store import names, snapshot
 from moorage.placement.store import providers as provider_store
 from moorage.placement.store.inventories import FIELDS
+from moorage.placement.store.writable_trees import ANY_TREE, WritableTrees
 
 _FIRST_GENERATION = 1
 _PROVIDER_COLUMNS = ("id", "uuid", "name", "generation", "parent_id", "root_id", "updated_at")
@@ -42,11 +43,15 @@ class ReportOutcome:
     """Of the providers that were made or changed, by UUID."""
 
 
-def write(connection: Connection, reports: Sequence[ProviderReport]) -> ReportOutcome:
+def write(
+    connection: Connection, reports: Sequence[ProviderReport], trees: WritableTrees = ANY_TREE
+) -> ReportOutcome:
     """Make every one of `reports` true, or raise and change nothing."""
     existing = _lock(connection, [report.uuid for report in reports])
+    trees.admit(connection, {record.root_id for record in existing.values()})
     new = [report for report in reports if report.uuid not in existing]
     created = _create(connection, new)
+    trees.keep(connection, [created[report.uuid] for report in new if _parent(report) is None])
     catalogue = _Catalogue(connection, reports)
     rows = _Rows()
     outcome = ReportOutcome(created=len(new))
@@ -64,6 +69,7 @@ def write(connection: Connection, reports: Sequence[ProviderReport]) -> ReportOu
     feed.append(connection, feed.ChangeKind.PROVIDER, [*created.values(), *changed_ids])
     for report in changed:
         outcome.generations[report.uuid] = existing[report.uuid].generation + 1
+    trees.admit_providers(connection, [report.uuid for report in reports])  # which may have moved
     outcome.updated = len(changed)
     outcome.unchanged = len(existing) - len(changed)
     return outcome
