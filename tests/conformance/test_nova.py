@@ -5,28 +5,39 @@ Two Novas live through the same scenario at the same time, one on each Placement
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
+from falcon import testing
 
-from tests.conformance.nova_books import UUID, Auditor
+from moorage.core import config
+from moorage.placement import wsgi
+from moorage.placement.service import PlacementService
+from tests.conformance import nova_answers, nova_commands
+from tests.conformance.nova_answers import comparable
+from tests.conformance.nova_books import UUID, VERSION, Auditor
 from tests.conformance.nova_scenario import HOSTS, STEPS, Scenario
+from tests.conformance.nova_takeover import Takeover, take_over
 from tests.lab.nova import service as nova_service
 from tests.lab.openstack import service as openstack
 from tests.lab.openstack.service import OpenStack
 from tests.lab.pristine import KIND
 from tests.support import debian, moorage, reference
 from tests.support import postgres as postgres_server
+from tests.support.compute import User, cloud_on
 from tests.support.faulty_proxy import FaultyProxy
 from tests.support.postgres import Postgres
 from tests.support.processes import Service
 
 pytestmark = pytest.mark.timeout(900)
 NO_ANSWER = 599
+BUSY = "servers_resize"
+"""The step after which most is held: by servers, and by their migrations."""
 
 
 class Witness(FaultyProxy):
@@ -60,12 +71,20 @@ class Witness(FaultyProxy):
 class Run:
     scenario: Scenario
     witness: Witness
+    takeover: Takeover | None = None
 
 
 @dataclass
 class Runs:
     ours: Run
     reference: Run
+    busy_url: str
+    """Our database, with what came over from the reference Placement amid resizes."""
+
+    @property
+    def takeover(self) -> Takeover:
+        assert self.reference.takeover is not None
+        return self.reference.takeover
 
 
 @pytest.fixture(scope="module")
@@ -79,15 +98,28 @@ def runs(tmp_path_factory: pytest.TempPathFactory, postgres: Postgres) -> Iterat
             name="tiny", data=b"0" * 1024, disk_format="raw", container_format="bare", visibility="public"
         )
         pool = stack.enter_context(ThreadPoolExecutor())
+        taken_over = postgres.create_database("taken_over")
+        theirs_url = kind.create_database("placement_reference")
+        busy_url = f"sqlite:///{directory / 'busy' / 'moorage.sqlite'}"
+        busy = moorage.configure(directory / "busy", busy_url)
+
+        def import_placement(step: str) -> None:
+            if step == BUSY:
+                moorage.sync_database(busy)
+                moorage.manage(busy, "placement", "import", "--from", theirs_url)
+
         ours, theirs = (
-            pool.submit(_run, placement, directory / name, kind, lab, image.id)
-            for name, placement in (
-                ("ours", _moorage(directory / "our-placement", postgres)),
-                ("reference", _reference(directory / "reference-placement", kind)),
+            pool.submit(_run, placement, directory / name, kind, lab, image.id, into, watch)
+            for name, placement, into, watch in (
+                ("ours", _moorage(directory / "our-placement", postgres), "", lambda _: None),
+                (
+                    *("reference", _reference(directory / "reference-placement", theirs_url)),
+                    *(taken_over, import_placement),
+                ),
             )
         )
         try:
-            both = Runs(ours.result(), theirs.result())
+            both = Runs(ours.result(), theirs.result(), busy_url)
         except debian.Unavailable as error:
             pytest.skip(str(error))
         yield both
@@ -133,13 +165,93 @@ def test_the_scenario_is_not_empty(runs: Runs) -> None:
     assert books["aggregates_are_synced"] == books["allocations_are_healed"]
 
 
+def test_a_cloud_that_was_taken_over_answers_the_same(runs: Runs) -> None:
+    takeover = runs.takeover
+    limits: dict[str, object] = {
+        f"quota.{name}": -1 for name in ("instances", "cores", "ram")
+    }  # as that Nova is configured
+    with cloud_on(takeover.database_url, limits) as cloud:
+        admin = User(cloud.client, takeover.user_id, takeover.project_id, version=nova_answers.VERSION)
+        ours = nova_answers.read(lambda path: admin.get(path).json, takeover.quota_path)
+    assert set(ours) == set(takeover.answers)
+    for path, answer in takeover.answers.items():
+        assert comparable(ours[path]) == comparable(answer), path
+
+
+def test_the_official_client_shows_a_cloud_that_was_taken_over_the_same(runs: Runs) -> None:
+    takeover = runs.takeover
+    assert set(takeover.shown_by_us) == set(takeover.shown)
+    for command, shown in takeover.shown.items():
+        ours = takeover.shown_by_us[command]
+        assert nova_commands.comparable(command, ours) == nova_commands.comparable(command, shown), command
+
+
+def test_the_take_over_has_counted_and_compared(runs: Runs) -> None:
+    takeover = runs.takeover
+    servers = takeover.answers["/servers/detail?all_tenants=1"]["servers"]
+    assert takeover.dry_run["counts"]["servers"] == len(servers) == 8
+    assert {remainder["kind"] for remainder in takeover.dry_run["remainders"]} == {"processes"}
+    assert takeover.report["counts"] == takeover.dry_run["counts"]
+    assert takeover.report["differences"] == []
+    assert takeover.again.returncode == 1
+    assert "8 servers, 5 flavors" in takeover.again.stderr
+
+
+def test_placement_has_the_same_books_after_the_take_over(runs: Runs) -> None:
+    """And what hangs together does so still: hypervisors are providers, and servers consumers."""
+    takeover = runs.takeover
+    with _our_placement(takeover.database_url, takeover.auditor) as ours:
+        assert ours.books() == takeover.books
+        nodes = takeover.answers["/os-hypervisors/detail"]["hypervisors"]
+        assert {node["hypervisor_hostname"]: node["id"] for node in nodes} == ours.providers()
+        shown = takeover.answers["/servers/detail?all_tenants=1"]["servers"]
+        on_hosts = {server["name"] for server in shown if server["OS-EXT-SRV-ATTR:host"]}
+        assert ours.consumers() == on_hosts
+
+
+def test_placement_has_the_same_books_after_coming_over_amid_resizes(runs: Runs) -> None:
+    scenario = runs.reference.scenario
+    with _our_placement(runs.busy_url, scenario.auditor) as ours:
+        assert ours.books() == scenario.books[BUSY]
+
+
+class _InProcess(Auditor):
+    """Of a Placement in this process."""
+
+    def __init__(self, client: testing.TestClient) -> None:
+        super().__init__("")
+        self._client = client
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        headers = {"X-Auth-Token": "admin", "OpenStack-API-Version": f"placement {VERSION}"}
+        answer = self._client.simulate_request(method, path, headers=headers)
+        assert answer.status_code == 200, f"{method} {path}: {answer.text}"
+        return answer.json
+
+
+@contextmanager
+def _our_placement(database_url: str, told: Auditor) -> Iterator[Auditor]:
+    """With the names that another auditor has been told."""
+    overrides = {"database.connection": database_url, "auth.strategy": "none"}
+    conf = config.read([], wsgi.OPTIONS, overrides)
+    service = PlacementService.from_conf(conf)
+    service.start()
+    auditor = _InProcess(testing.TestClient(wsgi.build(conf, service)))
+    auditor.names = told.names
+    yield auditor
+    service.stop()
+
+
 def _run(
     placement: AbstractContextManager[Service],
     directory: Path,
     database: Postgres,
     lab: OpenStack,
     image_id: str,
+    into: str,
+    watch: Callable[[str], None],
 ) -> Run:
+    """`into` is a database of ours that takes the cloud over, when there is most in it; empty for none."""
     with ExitStack() as stack:
         placed = stack.enter_context(placement)
         witness = Witness(placed.port)
@@ -148,8 +260,16 @@ def _run(
         url = f"http://127.0.0.1:{witness.port}"
         nova = stack.enter_context(nova_service.running(directory, database, lab, url, HOSTS))
         scenario = Scenario(nova, Auditor(placed.url), image_id)
-        scenario.play()
-        return Run(scenario, witness)
+        run = Run(scenario, witness)
+
+        def take_it_over(scenario: Scenario) -> None:
+            placement_url = database.database_url("placement_reference")
+            run.takeover = take_over(scenario, lab, directory / "taken-over", placement_url, into)
+
+        if into:
+            scenario.in_its_prime = take_it_over
+        scenario.play(watch)
+        return run
 
 
 @contextmanager
@@ -161,9 +281,9 @@ def _moorage(directory: Path, database: Postgres) -> Iterator[Service]:
 
 
 @contextmanager
-def _reference(directory: Path, database: Postgres) -> Iterator[Service]:
+def _reference(directory: Path, database_url: str) -> Iterator[Service]:
     directory.mkdir()
-    reference.configure(directory, database.create_database("placement_reference"))
+    reference.configure(directory, database_url)
     reference.sync_database(directory)
     with reference.start(directory) as service:
         yield service

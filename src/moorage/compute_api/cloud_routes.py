@@ -21,6 +21,7 @@ from moorage.compute_api.hosts import (
 )
 from moorage.compute_api.microversions import Microversion
 from moorage.compute_api.projects import keypairs, limits, quota_sets, server_groups, tenant_usage
+from moorage.compute_api.servers import adoptions
 from moorage.http.rules import documented
 
 _SPECS = f"{RULE}os-flavor-extra-specs:"
@@ -340,6 +341,10 @@ EXTENSIONS: tuple[R, ...] = (
 AUDITS: tuple[R, ...] = (
     R("/moorage-audits", {"POST": E(audits.create, "moorage:audits:create", body=audits.CREATE)}),
     R("/moorage-audits/{audit_id}", {"GET": E(audits.show, "moorage:audits:show")}),
+    R(
+        "/moorage-adoptions",
+        {"POST": E(adoptions.create, "moorage:adoptions:create", body=adoptions.CREATE)},
+    ),
 )
 
 ABSENT: tuple[R, ...] = (

@@ -52,7 +52,7 @@ PERSONAS: tuple[policy.RuleDefault, ...] = (
 
 
 def rules(
-    routes: Iterable[Route[ComputeService]], further: Iterable[policy.DocumentedRuleDefault] = ()
+    routes: tuple[Route[ComputeService], ...], further: Iterable[policy.DocumentedRuleDefault] = ()
 ) -> list[policy.RuleDefault]:
     """`further` are those that handlers ask about by themselves, after they know more."""
     return [*PERSONAS, *merged([*of_routes(routes), *further])]

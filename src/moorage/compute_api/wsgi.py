@@ -9,12 +9,13 @@ from oslo_middleware import cors
 
 from moorage.compute.errors import ComputeError
 from moorage.compute_api import errors, policies
+from moorage.compute_api.agents_refused import AgentsRefused
 from moorage.compute_api.mount import Mount, ProjectInPath
 from moorage.compute_api.routes import FURTHER_RULES, ROUTES
 from moorage.compute_api.service import ComputeService
 from moorage.compute_api.versions import VERSIONS
 from moorage.db import health
-from moorage.http import auth
+from moorage.http import auth, public_address
 from moorage.http.app import Application
 from moorage.http.auth import Wsgi
 from moorage.http.concurrency import ConcurrencyLimit
@@ -37,11 +38,12 @@ def build(conf: cfg.ConfigOpts, service: ComputeService, others: Mapping[str, Ws
         longest_body=conf.compute.max_request_body_size,
         translations={ComputeError: errors.answer},
     )
-    checked = auth.middleware(conf, frozenset(), errors.STYLE)(ProjectInPath(api.wsgi))
+    checked = auth.middleware(conf, frozenset(), errors.STYLE)(AgentsRefused(ProjectInPath(api.wsgi)))
     stack: Wsgi = Mount(checked, others or {})
     conf.register_opts(cors.CORS_OPTS, group="cors")
     if conf.cors.allowed_origin:
         stack = cors.CORS(stack, conf)
+    stack = public_address.middleware(conf, stack, conf.compute.public_endpoint)
     checks = [*health.checks(service.database), *service.checks]
     return EntryMiddleware(
         ConcurrencyLimit(stack, conf.compute.threads), "compute", checks, (OLD_REQUEST_ID,)

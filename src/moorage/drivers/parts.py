@@ -167,6 +167,8 @@ class ConsoleAddress(msgspec.Struct, frozen=True):
     port: int
     path: str = ""
     """For consoles that are behind a web server of their own."""
+    tls: bool = False
+    """It speaks TLS from its first byte. A screen does not: it says after its first words what it can."""
 
 
 @runtime_checkable
@@ -232,6 +234,15 @@ class Lasting(Protocol):
 
     def hardware(self, server_uuid: str, node_uuid: str) -> dict[str, str]:
         """What every later `ServerSpec` of the server shall say again, as the version of a machine type."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """It can say what a server is that it has and the control plane does not know: its database was restored
+    from a backup. Nobody relies on it: what it does not say, an operator does."""
+
+    def recall(self, server_uuid: str) -> ServerSpec:
+        """As far as it knows, else with an empty name or flavor; DriverError if the server is not here."""
 
 
 @runtime_checkable

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from oslo_config import cfg
 
 from moorage.core.config import Options
+from moorage.drivers.adoption import FoundGuest
 from moorage.drivers.contract import Driver
 from moorage.drivers.host_check import HostCheck
 from moorage.drivers.image_store import ImageStore
@@ -52,6 +54,11 @@ class Loaded:
     """Likewise: for how many seconds a machine is held before the agent asks whether it should be."""
 
 
+class Adopt(Protocol):
+    def __call__(self, conf: cfg.ConfigOpts, directory: Path, *, dry_run: bool) -> list[FoundGuest]:
+        """All that there are; `directory` is as in `DriverContext`. May be called beside an agent."""
+
+
 @dataclass(frozen=True)
 class Plugin:
     load: Callable[[DriverContext], Loaded]
@@ -64,6 +71,8 @@ class Plugin:
     """Looks whether servers would run on this machine; changes nothing."""
     machines: Callable[[cfg.ConfigOpts], Iterable[ListedMachine]] | None = None
     """Tells of all machines that its system has, for operators; None if it has none but its hosts."""
+    adopt: Adopt | None = None
+    """Makes guests ours that another system has left on this machine; None if there can be none."""
     hosts: int = 1
     """How many of its hosts one process runs that nobody told a number."""
     first_steps: tuple[str, ...] = ()

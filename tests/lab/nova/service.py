@@ -9,10 +9,10 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from openstack.connection import Connection
 
@@ -23,10 +23,10 @@ from tests.lab.wsgi import serve
 from tests.support import forked_programs, rabbitmq
 from tests.support.postgres import Postgres
 from tests.support.processes import NotReadyError, Service, free_port, start_service, wait_until
-from tests.support.profiles import ini
+from tests.support.profiles import Settings, ini
 
 MICROVERSION = "2.96"
-_VARIABLES = {"OS_NOVA_DISABLE_EVENTLET_PATCHING": "true", "PYTHONWARNINGS": "ignore"}
+VARIABLES = {"OS_NOVA_DISABLE_EVENTLET_PATCHING": "true", "PYTHONWARNINGS": "ignore"}
 """Native threads."""
 PATIENCE = 180.0
 _IMPORTS = (
@@ -40,13 +40,24 @@ _IMPORTS = (
 managers, which look at their configuration when they are imported, nor gunicorn, which looks where it is."""
 
 
+_CONTROL = ("api", "scheduler", "conductor")
+
+
+class StartCompute(Protocol):
+    def __call__(self, directory: Path, *, host: str) -> Service:
+        """Start `nova-compute` for a host; `compute.conf` is there in the directory."""
+
+
 @dataclass
 class Nova:
     """A running Nova, asked as its administrator."""
 
     directory: Path
+    url: str
     connection: Connection
     computes: dict[str, Service]
+    control: dict[str, Service] = field(default_factory=dict)
+    """What does not belong to a host, by name: its API is `api`."""
 
     @property
     def api(self) -> Any:
@@ -60,7 +71,7 @@ class Nova:
             capture_output=True,
             text=True,
             check=False,
-            env={**os.environ, **_VARIABLES},
+            env={**os.environ, **VARIABLES},
         )
 
     def logs(self) -> str:
@@ -71,24 +82,38 @@ class Nova:
 
 @contextmanager
 def running(
-    directory: Path, database: Postgres, lab: OpenStack, placement: str, hosts: Sequence[str]
+    directory: Path,
+    database: Postgres,
+    lab: OpenStack,
+    placement: str,
+    hosts: Sequence[str],
+    *,
+    port: int = 0,
+    start_compute: StartCompute | None = None,
+    more: Settings | None = None,
 ) -> Iterator[Nova]:
-    """A new Nova with these hosts; at the URL `placement`, the token `admin` is an administrator's."""
+    """A new Nova with these hosts; at the URL `placement`, the token `admin` is an administrator's.
+
+    `port` is its API's, if others know it already; `more` are sections that all its services have beside the
+    usual ones. Hosts are simulated, unless it is said how their service is started.
+    """
     directory.mkdir(parents=True)
-    forked_programs.share(NOVA.bin(), _VARIABLES, *_IMPORTS)
-    port = free_port()
+    forked_programs.share(NOVA.bin(), VARIABLES, *_IMPORTS)
+    port, start_compute = port or free_port(), start_compute or partial(_start, name="compute")
     with ExitStack() as stack:
         pool = stack.enter_context(ThreadPoolExecutor())
         databases = pool.submit(new_databases, database, f"nova_{port}")
         bus = stack.enter_context(rabbitmq.room()).url
         shutil.copy(NOVA.bin().parent / "etc/nova/api-paste.ini", directory)
         common = settings.nova(directory, bus, placement, lab.keystone, lab.moorage)
+        for section, told in (more or {}).items():
+            common[section] = {**common.get(section, {}), **told}
         (directory / "compute.conf").write_text(ini(common))
         (directory / "nova.conf").write_text(ini({**common, **settings.databases(databases.result())}))
         begun = [
             pool.submit(_serve_api, directory, port),
-            *(pool.submit(_start, directory, name) for name in ("scheduler", "conductor")),
-            *(pool.submit(_start, directory, "compute", host) for host in hosts),
+            *(pool.submit(_start, directory, name=name) for name in ("scheduler", "conductor")),
+            *(pool.submit(start_compute, directory, host=host) for host in hosts),
         ]
         for future in begun:
             if future.exception() is None:
@@ -96,9 +121,11 @@ def running(
         computes = dict(zip(hosts, (future.result() for future in begun[3:]), strict=True))
         for future in begun:
             future.result()
-        address = {"compute_endpoint_override": f"http://127.0.0.1:{port}/v2.1"}
+        url = f"http://127.0.0.1:{port}/v2.1"
+        address = {"compute_endpoint_override": url}
         connection = lab.connect(lab.keystone.admin, compute_default_microversion=MICROVERSION, **address)
-        nova = Nova(directory, connection, computes)
+        control = {name: begun[number].result() for number, name in enumerate(_CONTROL)}
+        nova = Nova(directory, url, connection, computes, control)
         try:
             wait_until(partial(_ready, nova, len(hosts)), "Nova's hosts", PATIENCE)
         except NotReadyError as error:
@@ -116,11 +143,19 @@ def _ready(nova: Nova, hosts: int) -> bool:
 def _serve_api(directory: Path, port: int) -> Service:
     own = directory / "api"
     own.mkdir()
-    variables = {"OS_NOVA_CONFIG_DIR": str(directory), **_VARIABLES}
+    variables = {"OS_NOVA_CONFIG_DIR": str(directory), **VARIABLES}
     return serve(NOVA, "nova.wsgi.osapi_compute:application", own, port, variables, threads=8)
 
 
-def _start(directory: Path, name: str, host: str = "control") -> Service:
+def serve_metadata(nova: Nova, port: int) -> None:
+    """Its metadata service, which not every Nova needs; ended by who ends the rest."""
+    own = nova.directory / "metadata"
+    own.mkdir()
+    variables = {"OS_NOVA_CONFIG_DIR": str(nova.directory), **VARIABLES}
+    nova.control["metadata"] = serve(NOVA, "nova.wsgi.metadata:application", own, port, variables)
+
+
+def _start(directory: Path, *, name: str, host: str = "control") -> Service:
     own = directory / f"{name}-{host}.conf"
     own.write_text(ini({"DEFAULT": {"host": host, "state_path": str(directory / f"{name}-{host}")}}))
     (directory / f"{name}-{host}").mkdir()
@@ -128,4 +163,4 @@ def _start(directory: Path, name: str, host: str = "control") -> Service:
     command: list[str | Path] = [
         *(NOVA.bin() / f"nova-{name}", "--config-file", common, "--config-file", own)
     ]
-    return start_service(command, 0, directory / f"{name}-{host}.log", _VARIABLES, ready=lambda: True)
+    return start_service(command, 0, directory / f"{name}-{host}.log", VARIABLES, ready=lambda: True)

@@ -222,6 +222,11 @@ class FakeDriver:
     def hurry_live_migration(self, server_uuid: str) -> None:
         self._calls.interrupt(server_uuid, Interruption.HURRIED, "live_migrate")
 
+    def recall(self, server_uuid: str) -> ServerSpec:
+        server = self._present(server_uuid)
+        known = server.spec or ServerSpec(server_uuid, "", "", "", server.node_uuid, {})
+        return msgspec.structs.replace(known, node_uuid=server.node_uuid)
+
     def attach_interface(self, server_uuid: str, node_uuid: str, port: Mapping[str, Any]) -> None:
         self._set_interface("attach_interface", server_uuid, str(port["id"]), attached=True)
 
@@ -355,6 +360,7 @@ def _server(spec: ServerSpec, node_uuid: str, power: int, disk: str) -> FakeServ
         interfaces=frozenset(str(port["id"]) for port in spec.network),
         ram_mb=int(spec.flavor.get("ram", 0)),
         flavor=str(spec.flavor.get("id", "")),
+        spec=msgspec.structs.replace(spec, admin_password=""),
     )
 
 

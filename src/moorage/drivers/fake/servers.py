@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from moorage.core import private
+from moorage.drivers.contract import ServerSpec
 
 
 class FakeServer(msgspec.Struct, frozen=True):
@@ -34,6 +35,8 @@ class FakeServer(msgspec.Struct, frozen=True):
     """The work that gave it another flavor here."""
     before: FakeServer | None = None
     """What it was before that, until it is certain that it stays what it is."""
+    spec: ServerSpec | None = None
+    """What it was last made from; None if an older release made it."""
 
 
 class FakeServers:

@@ -35,7 +35,7 @@ from moorage.drivers.ironic.nodes.leftovers import LastMarks
 from moorage.drivers.ironic.nodes.listing import NodeListing
 from moorage.drivers.ironic.nodes.partition import Partition
 from moorage.drivers.ironic.nodes.state_counts import StateCounts
-from moorage.drivers.ironic.servers import machine_console
+from moorage.drivers.ironic.servers import machine_console, recalling
 from moorage.drivers.ironic.servers import mark as marks
 from moorage.drivers.ironic.servers.console_log import ConsoleLog
 from moorage.drivers.ironic.servers.deploying import Deploying, Rebuilding, require_server
@@ -239,6 +239,16 @@ class IronicDriver:
 
             self._settling.settle(call, node_uuid, step, self._settings.power_timeout)
             return seen
+
+    def recall(self, server_uuid: str) -> ServerSpec:
+        try:
+            found = self._client.node_with(server_uuid)
+            record = None if found is None else self.examine(found)
+        except IronicError as error:
+            raise DriverError(str(error)) from error
+        if record is None:
+            raise DriverError(f"Ironic has no node with server {server_uuid}")
+        return recalling.spec_of(record, server_uuid)
 
     def trigger_crash_dump(self, server_uuid: str, node_uuid: str) -> None:
         with self._calls.begin(server_uuid, "crash dump") as call:

@@ -8,10 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import libvirt
+import msgspec
 
 from moorage.core.periodic import Periodic
 from moorage.drivers.calls import Interruption
 from moorage.drivers.contract import RUNNING, DriverClosedError, DriverError, Node, Parcel, ServerSpec
+from moorage.drivers.image_caching import CachedImage
 from moorage.drivers.libvirt import guest_places
 from moorage.drivers.libvirt.actions.consoles import Consoles
 from moorage.drivers.libvirt.actions.diagnostics import diagnose
@@ -187,6 +189,10 @@ class LibvirtDriver:
     def hardware(self, server_uuid: str, node_uuid: str) -> dict[str, str]:
         return dict(self.backend.directory(server_uuid).require().hardware)
 
+    def recall(self, server_uuid: str) -> ServerSpec:
+        record = self.backend.directory(server_uuid).require()
+        return msgspec.structs.replace(record.spec, hardware=dict(record.hardware), admin_password="")
+
     def start_by_permit(self, permit: Callable[[str], StartPermit | None]) -> None:
         self.backend.domains.gate.use(permit)
 
@@ -219,6 +225,14 @@ class LibvirtDriver:
         if self.backend.domains.power(server_uuid) != RUNNING:
             raise DriverError(f"server {server_uuid} does not run")
 
+    def cached_images(self) -> Sequence[CachedImage]:
+        return self.backend.images.listed(self.backend.settings.unused_image_seconds)
+
+    def expire_images(self) -> None:
+        removed = self.backend.images.remove_unused(self.backend.settings.unused_image_seconds)
+        if removed:
+            LOG.info("removed unused images: %s", ", ".join(removed))
+
     def tidy_up(self) -> None:
         """What has grown or is unused."""
         try:
@@ -226,8 +240,6 @@ class LibvirtDriver:
             evacuation.settle(self.backend)
             evacuation.forget_left(self.backend)
             self.backend.domains.remove_unstuck(lambda uuid: self.backend.directory(uuid).read() is not None)
-            removed = self.backend.images.remove_unused(self.backend.settings.unused_image_seconds)
-            if removed:
-                LOG.info("removed unused images: %s", ", ".join(removed))
+            self.expire_images()
         except (DriverError, DriverClosedError, libvirt.libvirtError) as error:
             LOG.warning("chores have to wait: %s", error)

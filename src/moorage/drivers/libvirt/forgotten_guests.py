@@ -14,13 +14,18 @@ import signal
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from prometheus_client import Counter
+from prometheus_client import Counter, Gauge
 
 from moorage.drivers.contract import DriverError
 from moorage.drivers.libvirt.status_files import StatusFiles
 
 LOG = logging.getLogger(__name__)
 FOUND = Counter("moorage_libvirt_forgotten_guests_total", "Guests that run, and that libvirtd takes for off.")
+NOW = Gauge(
+    "moorage_libvirt_guests_forgotten",
+    "Guests that run now, and that libvirtd takes for off.",
+    multiprocess_mode="livesum",
+)
 
 _PATIENCE = ((signal.SIGTERM, 10_000), (signal.SIGKILL, 30_000))
 """What ends a QEMU, and for how many milliseconds it may take: what libvirt itself does."""
@@ -50,6 +55,7 @@ class ForgottenGuests:
             if known.get(server_uuid) != pid:
                 FOUND.inc()
                 LOG.error("%s", ForgottenGuestError(server_uuid, pid))
+        NOW.set(len(self._found))
         self._files.mend()
 
     def pid(self, server_uuid: str) -> int | None:
@@ -57,6 +63,7 @@ class ForgottenGuests:
         pid = self._found.get(server_uuid)
         if pid is not None and _guest_of(pid) != server_uuid:
             self._found.pop(server_uuid, None)
+            NOW.set(len(self._found))
             return None
         return pid
 
@@ -84,6 +91,7 @@ class ForgottenGuests:
         finally:
             os.close(process)
         self._files.forget(name)
+        self.pid(server_uuid)
 
     def _guests(self) -> Iterator[tuple[str, int]]:
         """UUIDs and processes of the guests on this host, whoever's: where there is more than one libvirtd on

@@ -35,6 +35,8 @@ def topologies(instances: Path, node_uuid: str) -> Mapping[str, GuestTopology]:
     """Of all servers of the node, also those that are about to come or go; hosts may share the directory."""
     found = {}
     for path in instances.iterdir():
+        if not path.is_dir():  # somebody else's: Nova has files there
+            continue
         record = ServerDirectory(instances, path.name, node_uuid).read()
         if record is not None:
             found[path.name] = record.topology

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from oslo_config import cfg
 
 from moorage.core.config import ConfigError
+from moorage.drivers.adoption import FoundGuest
 from moorage.drivers.host_check import HostCheck
 from moorage.drivers.libvirt.host.node_identity import FILE
 from moorage.drivers.libvirt.options import OPTIONS
@@ -33,4 +36,10 @@ def _check(conf: cfg.ConfigOpts) -> list[HostCheck]:
     return host_checks.check(conf)
 
 
-PLUGIN = Plugin(_load, OPTIONS, files=(FILE, VIFS), check=_check, is_this_machine=True)
+def _adopt(conf: cfg.ConfigOpts, directory: Path, *, dry_run: bool) -> list[FoundGuest]:
+    from moorage.drivers.libvirt.adoption import adopting
+
+    return adopting.adopt(conf, directory, dry_run=dry_run)
+
+
+PLUGIN = Plugin(_load, OPTIONS, files=(FILE, VIFS), check=_check, adopt=_adopt, is_this_machine=True)

@@ -16,6 +16,7 @@ from moorage.drivers.parts import (
     Diagnosable,
     Lasting,
     Pausable,
+    Remembering,
     RemoteConsoles,
     Rescuable,
     Snapshottable,
@@ -145,6 +146,20 @@ class GuestContract:
         stand.forget(spec)
         stand.driver.spawn(msgspec.structs.replace(spec, hardware=hardware, work="2-1"))
         assert part_of(stand.driver, Lasting).hardware(spec.uuid, spec.node_uuid) == hardware
+        stand.forget(spec)
+
+    def test_what_a_server_is_can_be_told_after_a_restart(self, stand: DriverStand) -> None:
+        part_of(stand.driver, Remembering)
+        spec = stand.spec()
+        with pytest.raises(DriverError):
+            part_of(stand.driver, Remembering).recall(spec.uuid)
+        stand.driver.spawn(spec)
+        stand.restart()
+        known = part_of(stand.driver, Remembering).recall(spec.uuid)
+        assert (known.uuid, known.node_uuid) == (spec.uuid, spec.node_uuid)
+        assert (known.name, known.project_id, known.user_id) == (spec.name, spec.project_id, spec.user_id)
+        assert known.flavor.get("name") == spec.flavor.get("name")
+        assert known.admin_password == ""
         stand.forget(spec)
 
     def test_whoever_watches_is_told(self, stand: DriverStand) -> None:

@@ -31,6 +31,7 @@ FREE = NodeRecord("1", resource_class="gold", provision_state="available", power
         ({"provision_state": "clean wait"}, MachineState.CLEANING, ""),
         ({"provision_state": "deleting", "instance_uuid": "s"}, MachineState.CLEANING, ""),
         ({"retired": True}, MachineState.RETIRED, ""),
+        ({"retired": True, "retired_reason": "too old"}, MachineState.RETIRED, "too old"),
         ({"provision_state": "active", "instance_uuid": "s"}, MachineState.IN_USE, ""),
         ({"provision_state": "rescue", "instance_uuid": "s"}, MachineState.IN_USE, ""),
         ({"provision_state": "active"}, MachineState.STRAY, ""),

@@ -1,6 +1,8 @@
-"""What the Compute API tells of a guest's place."""
+"""The places of guests, and what the Compute API tells of them."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from moorage.drivers.libvirt import guest_places
 from moorage.drivers.libvirt.host.topology import GuestCell, GuestThreads, GuestTopology
@@ -22,3 +24,10 @@ def test_cells_tell_their_dedicated_processors_and_the_threads_of_a_core() -> No
     assert guest_places.told(place) == ServerTopology(
         [ServerCell([0, 1], 256, 1, {0: 10, 1: 11}, [[0, 1]]), ServerCell([2, 3], 512, 0)], 2048
     )
+
+
+def test_files_of_somebody_else_beside_the_servers_directories_are_nobodys_place(tmp_path: Path) -> None:
+    """As Nova has some."""
+    (tmp_path / "compute_nodes").write_text("{}")
+    (tmp_path / "_base").mkdir()
+    assert guest_places.topologies(tmp_path, "node-1") == {}

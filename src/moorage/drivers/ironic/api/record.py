@@ -63,6 +63,7 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
     """This and what follows are asked for only of single nodes."""
     last_error: str | None = None
     maintenance_reason: str | None = None
+    retired_reason: str | None = None
     reservation: str | None = None
     """Who is at work on the node: as long as somebody is, its states say little."""
     instance_info: dict[str, Any] = {}
@@ -81,6 +82,7 @@ class NodeRecord(msgspec.Struct, frozen=True, gc=False):
             target_power_state=None,
             last_error=None,
             maintenance_reason=None,
+            retired_reason=None,
             reservation=None,
             instance_info={},
             provision_updated_at=None,
@@ -114,7 +116,7 @@ FIELDS = {
 }
 """What is asked for in a listing, each with the version that knows it."""
 
-REPORT_FIELDS = {"last_error": (1, 1), "maintenance_reason": (1, 1)}
+REPORT_FIELDS = {"last_error": (1, 1), "maintenance_reason": (1, 1), "retired_reason": (1, 61)}
 """What is asked for besides in a listing for operators."""
 
 PROTECTION = (1, 48)

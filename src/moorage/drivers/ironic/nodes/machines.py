@@ -77,6 +77,8 @@ def state(record: NodeRecord) -> MachineState:
 def _reason(record: NodeRecord, found: MachineState) -> str:
     if found is MachineState.MAINTENANCE:
         return record.maintenance_reason or record.fault or ""
+    if found is MachineState.RETIRED:
+        return record.retired_reason or ""
     if found in (MachineState.CLEAN_FAILED, MachineState.DEPLOY_FAILED, MachineState.NO_POWER):
         return record.last_error or ""
     return record.state if found is MachineState.UNKNOWN else ""

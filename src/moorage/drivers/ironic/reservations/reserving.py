@@ -292,6 +292,9 @@ class ReservingDriver:
         with self._machine(server_uuid, node_uuid) as machine:
             return self._machines.power(server_uuid, machine)
 
+    def recall(self, server_uuid: str) -> ServerSpec:
+        return self._machines.recall(server_uuid)
+
     def trigger_crash_dump(self, server_uuid: str, node_uuid: str) -> None:
         with self._machine(server_uuid, node_uuid) as machine:
             self._machines.trigger_crash_dump(server_uuid, machine)

@@ -61,7 +61,8 @@ class Consoles:
             raise DriverError(f"server {server_uuid} has no {console_type.value} console now")
         host, port = found
         outside = self._backend.settings.console_address
-        return ConsoleAddress(outside if outside and host in _ANY else host, port)
+        tls = console_type is ConsoleType.SERIAL and live_xml.serial_has_tls(domain)
+        return ConsoleAddress(outside if outside and host in _ANY else host, port, tls=tls)
 
 
 def _older(log: Path) -> Path:

@@ -51,7 +51,7 @@ def describe(
         uuid=spec.uuid,
         name=spec.instance_name or f"instance-{spec.uuid}",
         title=_title(spec),
-        mark=_mark(spec),
+        mark=mark(spec),
         memory_mb=int(spec.flavor.get("ram", 512)),
         vcpus=vcpus,
         virt_type=settings.virt_type,
@@ -180,7 +180,7 @@ def _graphics(record: ServerRecord, settings: LibvirtSettings, options: GuestOpt
     return Graphics(settings.vnc_listen, model, options.video_memory_mb * 1024)
 
 
-def _mark(spec: ServerSpec) -> DomainMark:
+def mark(spec: ServerSpec) -> DomainMark:
     return DomainMark(
         node_uuid=spec.node_uuid,
         server_name=_printable(spec.name),

@@ -30,7 +30,7 @@ class Rescuing:
             guest_options.of(spec)
             self._disks.prepare_rescue(spec, check)
             directory = backend.directory(spec.uuid)
-            record = directory.require()
+            record = directory.require_own_definition()
             if record.rescue is None or record.rescue.work != spec.work:
                 if record.rescue is None:
                     self._power.shut_down(spec.uuid, call, backend.settings.shutdown_timeout)

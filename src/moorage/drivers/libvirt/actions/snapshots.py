@@ -19,7 +19,7 @@ from xml.etree.ElementTree import Element, SubElement
 import libvirt
 
 from moorage.drivers.calls import DriverCall
-from moorage.drivers.contract import DriverError
+from moorage.drivers.contract import DriverError, UnchangedError
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import domain_xml, guest_options, live_xml
 from moorage.drivers.libvirt.storage import qemu_img
@@ -54,9 +54,11 @@ class Snapshots:
         """The upload is refused by who keeps the image, if it has data already."""
         backend = self._backend
         with backend.at_work(server_uuid, "snapshot") as call:
-            if backend.store.describe(image_id).size:
-                return
             directory = backend.directory(server_uuid)
+            if backend.store.describe(image_id).size:
+                with backend.step(server_uuid, call):  # who uploaded it may have been killed right after
+                    _clear(directory)
+                return
             with self._workplace(server_uuid, directory, call) as place:
                 whole = place / "whole.qcow2"
                 if self._is_active(server_uuid):
@@ -75,6 +77,8 @@ class Snapshots:
     def _copy(self, server_uuid: str, directory: ServerDirectory, delta: Path, call: DriverCall) -> None:
         """All that the disk has at one moment, with the guest's own buffers written out if it can do that."""
         backend = self._backend
+        if not directory.base.exists():
+            raise UnchangedError("what the server's disk lies over is not known: it has to be stopped before")
         target = self._root_target(server_uuid, directory)
         size = qemu_img.info(directory.disk, "qcow2").virtual_size
         with backend.step(server_uuid, call):
@@ -133,8 +137,7 @@ class Snapshots:
             self._end_copies(server_uuid)
             if guest_options.of(directory.require().spec).guest_agent:
                 self._thaw(server_uuid)
-            for old in directory.path.glob(f".{_PREFIX}*"):
-                shutil.rmtree(old, ignore_errors=True)
+            _clear(directory)
             place = directory.temporary(_PREFIX)
             place.mkdir(mode=0o755)
         try:
@@ -168,6 +171,12 @@ class Snapshots:
 
     def _is_active(self, server_uuid: str) -> bool:
         return self._backend.domains.on(server_uuid, "look at", lambda domain: bool(domain.isActive()))
+
+
+def _clear(directory: ServerDirectory) -> None:
+    """What earlier attempts have left."""
+    for old in directory.path.glob(f".{_PREFIX}*"):
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _copy_xml(path: Path) -> str:

@@ -42,6 +42,8 @@ class Starting:
         backend = self._backend
         directory = backend.directory(server_uuid)
         record = self.plug(directory, directory.require())
+        if record.keeps_definition:
+            return
         with self._numbering:  # two guests must not choose the same port, or name
             port = self.serial_port(server_uuid)
             guest = describing.describe(record, directory, backend.settings, serial_port=port)

@@ -76,10 +76,21 @@ def graphics_address(domain: Element, kind: str = "vnc") -> tuple[str, int] | No
 
 
 def serial_address(domain: Element) -> tuple[str, int] | None:
-    for one in domain.iterfind("devices/serial"):
+    source = _serial_source(domain)
+    return None if source is None else (source.get("host") or "127.0.0.1", int(source.get("service") or 0))
+
+
+def serial_has_tls(domain: Element) -> bool:
+    """As libvirt has started it: `chardev_tls` of its qemu.conf decides, unless the XML did."""
+    source = _serial_source(domain)
+    return source is not None and source.get("tls") == "yes"
+
+
+def _serial_source(domain: Element) -> Element | None:
+    for one in domain.iterfind("devices/serial[@type='tcp']"):
         source = one.find("source")
-        if one.get("type") == "tcp" and source is not None and source.get("mode") == "bind":
-            return source.get("host") or "127.0.0.1", int(source.get("service") or 0)
+        if source is not None and source.get("mode") == "bind":
+            return source
     return None
 
 

@@ -18,6 +18,14 @@ def element(mark: DomainMark) -> Element:
     return made
 
 
+def text(mark: DomainMark) -> str:
+    """For a domain that is there already: libvirt itself puts it into our namespace."""
+    made = Element("server")
+    for name in DomainMark.__struct_fields__:
+        SubElement(made, name).text = getattr(mark, name)
+    return ElementTree.tostring(made, encoding="unicode")
+
+
 def read(domain: Element) -> DomainMark | None:
     """None if the domain is somebody else's."""
     found = domain.find(f"metadata/{{{NAMESPACE}}}server")

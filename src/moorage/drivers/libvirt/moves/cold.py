@@ -42,7 +42,8 @@ class ColdMoves:
 
     def check_resize(self, server_uuid: str, flavor: Mapping[str, Any]) -> None:
         directory = self._backend.directory(server_uuid)
-        if directory.require() and directory.disk.exists():
+        directory.require_own_definition()
+        if directory.disk.exists():
             disks.require_room(flavor, qemu_img.info(directory.disk, "qcow2").virtual_size)
 
     def hand_over(self, server_uuid: str) -> Parcel:
@@ -51,6 +52,7 @@ class ColdMoves:
             directory = backend.directory(server_uuid)
             if directory.require().rescue is not None:
                 raise DriverError("a server that is being rescued can't move")
+            directory.require_own_definition()
             self._power.shut_down(server_uuid, call, self._power.patience(server_uuid))
             with backend.step(server_uuid, call):
                 record = keeping.forget(directory)  # of a resize before, which was final

@@ -32,7 +32,7 @@ class ResizesInPlace:
         backend.require_node(spec.node_uuid)
         with backend.at_work(spec.uuid, "resize_in_place") as call:
             directory = backend.directory(spec.uuid)
-            record = directory.require()
+            record = directory.require_own_definition()
             if record.earlier is not None and record.done == spec.work:
                 return backend.domains.power(spec.uuid)
             if record.begun != spec.work:

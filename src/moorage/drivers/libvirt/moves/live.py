@@ -47,6 +47,7 @@ class LiveMoves:
 
     def migrate(self, server_uuid: str, destination: Parcel) -> Parcel:
         with self._backend.at_work(server_uuid, STEP) as call:
+            self._backend.directory(server_uuid).require_own_definition()
             expected = parcel.unpack(destination, Expected)
             sending: Sending | None = None
             found = self._whereabouts(server_uuid, expected.node_uuid)

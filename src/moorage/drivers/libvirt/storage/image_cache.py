@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import os
+import re
 import secrets
 import struct
 import threading
@@ -18,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from moorage.drivers.contract import DriverError
+from moorage.drivers.image_caching import CachedImage
 from moorage.drivers.image_store import ImageStore, StoredImage
 from moorage.drivers.libvirt.storage import qemu_img
 from moorage.drivers.libvirt.storage.qemu_img import BadImageError, Check, ImageInfo
@@ -28,6 +31,12 @@ DIRECTORY = "_base"
 _PART = ".part"
 _STALE = 24 * 3600.0
 """Seconds after which a download that nobody goes on with is removed."""
+_OURS = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![0-9a-f])")
+"""How names in the cache begin: with the image's UUID."""
+_LEEWAY = 2 * 3600.0
+"""Seconds by which a removal may be late: it is a chore that comes now and then."""
+_BLOCK = 512
+"""Bytes that `st_blocks` counts in."""
 _FORMATS = {"raw", "qcow2", "vmdk", "vdi", "vhd", "vhdx", "qed", "iso"}
 _PROBED = {"vhd": "vpc", "iso": "raw"}
 """What `qemu-img` calls formats that have another name in the Image API."""
@@ -84,16 +93,33 @@ class ImageCache:
     def remove_unused(self, seconds: float) -> list[str]:
         """Remove bases that no server has had for that long, and what interrupted downloads have left."""
         removed = []
-        now = time.time()
-        for path in self._directory.glob("*"):
+        for path in self._files():
             with contextlib.suppress(FileNotFoundError):
-                status = path.stat()
-                is_unused = status.st_nlink == 1 and now - status.st_mtime > seconds
-                is_stale = path.name.endswith(_PART) and now - status.st_mtime > _STALE
-                if is_stale or (is_unused and not path.name.endswith(_PART)):
+                if _spare_seconds(path, path.stat(), seconds) > 0:
                     path.unlink()
                     removed.append(path.name)
         return removed
+
+    def listed(self, seconds: float) -> list[CachedImage]:
+        """What is there; overdue is what `remove_unused` would have removed for long, had it been done."""
+        found = []
+        for path in self._files():
+            with contextlib.suppress(FileNotFoundError):
+                status = path.stat()
+                found.append(
+                    CachedImage(
+                        name=path.name,
+                        size=status.st_blocks * _BLOCK,
+                        idle_seconds=int(max(time.time() - status.st_mtime, 0)),
+                        is_overdue=_spare_seconds(path, status, seconds) > _LEEWAY,
+                    )
+                )
+        return found
+
+    def _files(self) -> list[Path]:
+        """Nothing that somebody else has put there: Nova has a directory of the same name, and disks of
+        guests that it has left here lie over what is in it, without a link."""
+        return sorted(path for path in self._directory.glob("*") if _OURS.match(path.name))
 
     def remove_interrupted(self) -> None:
         """Downloads of this host that nobody goes on with, since it has only just started. One of a process
@@ -137,6 +163,14 @@ class ImageCache:
             lock = self._fetching.setdefault(name, threading.Lock())
         with lock:
             yield
+
+
+def _spare_seconds(path: Path, status: os.stat_result, seconds: float) -> float:
+    """For how long a file has been there that need not be; negative if it may still be wanted."""
+    is_part = path.name.endswith(_PART)
+    if status.st_nlink > 1 and not is_part:
+        return -math.inf
+    return time.time() - status.st_mtime - (_STALE if is_part else seconds)
 
 
 def inspect(path: Path, claimed: str, check: Check | None = None) -> ImageInfo:

@@ -29,6 +29,7 @@ class ImageInfo(msgspec.Struct, frozen=True, rename="kebab"):
     format: str
     virtual_size: int
     backing_filename: str = ""
+    backing_filename_format: str = ""
     format_specific: dict[str, object] = {}
 
     @property

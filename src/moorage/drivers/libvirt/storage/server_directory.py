@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from moorage.drivers.contract import DriverError, ServerSpec
+from moorage.drivers.contract import DriverError, ServerSpec, UnchangedError
 from moorage.drivers.libvirt.host.topology import GuestTopology
 from moorage.drivers.libvirt.vifs.contract import Vif
 
@@ -56,6 +56,8 @@ class ServerRecord(msgspec.Struct, frozen=True):
     is_expected: bool = False
     """It comes live, and has not come yet."""
     departure: Departure | None = None
+    keeps_definition: bool = False
+    """Another system has defined it; it is started as libvirt knows it, until it is made anew."""
     earlier: ServerRecord | None = None
     """What it was before it got another flavor here, until it is certain that it keeps that."""
 
@@ -156,6 +158,16 @@ class ServerDirectory:
         record = self.read()
         if record is None:
             raise DriverError(f"server {self.server_uuid} is not on this host")
+        return record
+
+    def require_own_definition(self) -> ServerRecord:
+        """For what would define its domain anew, or elsewhere."""
+        record = self.require()
+        if record.keeps_definition:
+            raise UnchangedError(
+                "the server was adopted from Nova, and still runs as Nova has defined it: that can't be done "
+                "before it was rebuilt"
+            )
         return record
 
     def write(self, record: ServerRecord) -> ServerRecord:

@@ -57,7 +57,7 @@ def connect(conf: cfg.ConfigOpts, host: str, directory: Path) -> VifsByPort:
     )
     neutron = OsVifs(
         OsVifSettings(
-            records=directory / DIRECTORY / "neutron",
+            records=neutron_records(directory),
             ovsdb_connection=options.ovsdb_connection,
             offloads_off=not options.guest_offloads,
         )
@@ -66,6 +66,11 @@ def connect(conf: cfg.ConfigOpts, host: str, directory: Path) -> VifsByPort:
         neutron.load()
     built_in.start()
     return VifsByPort(built_in, neutron)
+
+
+def neutron_records(directory: Path) -> Path:
+    """Where, in the agent's directory, is what os-vif has plugged."""
+    return directory / DIRECTORY / "neutron"
 
 
 def _tunnels(options: Any) -> Tunnels:

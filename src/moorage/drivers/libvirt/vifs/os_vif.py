@@ -30,6 +30,7 @@ _UNBOUND = {
     "binding_failed": "Neutron could not bind it to this host",
 }
 _HYBRID = "it wants a bridge of its own (ovs_hybrid_plug): Neutron's firewall driver has to be openvswitch"
+_KERNEL = "system"
 _OVS_GROUP = "os_vif_ovs"
 _OVS_SECONDS = 30
 """So long Open vSwitch may take to do what it is told."""
@@ -50,6 +51,7 @@ class OvsPort(msgspec.Struct, frozen=True):
     network_id: str
     bridge: str
     datapath_type: str
+    """Empty if nobody has said: then the bridge keeps what it has."""
 
 
 class OsVifs:
@@ -84,12 +86,18 @@ class OsVifs:
         if kind == "bridge":
             bridge = details.get("bridge_name") or f"brq{str(port['network_id'])[:11]}"
             return msgspec.structs.replace(vif, bridge=str(bridge))
-        bridge = str(details.get("bridge_name") or _INTEGRATION_BRIDGE)
         if not details.get("ovs_create_tap"):
-            return msgspec.structs.replace(vif, bridge=bridge, interface_id=port_id)
-        datapath_type = str(details.get("datapath_type") or "system")
-        self._make(OvsPort(vif, server.uuid, str(port["network_id"]), bridge, datapath_type))
+            return msgspec.structs.replace(vif, bridge=_ovs_bridge(details), interface_id=port_id)
+        self._make(_ovs_port(vif, server, port))
         return vif
+
+    def adopt(self, server: ServerSpec, port: Mapping[str, Any]) -> None:
+        """Somebody else has plugged it just as we would have, and it is ours to unplug from now on."""
+        port_id, details = str(port["id"]), port.get("vif_details") or {}
+        if port.get("vif_type") == "ovs" and details.get("ovs_create_tap"):
+            vif = Vif(port_id, str(port["mac"]), tap_of(port_id), int(port.get("mtu") or 0))
+            with self._lock:
+                self._records.put(port_id, _ovs_port(vif, server, port))
 
     def unplug(self, server_uuid: str, vif: Vif) -> None:
         """What libvirt plugged, libvirt has unplugged."""
@@ -123,6 +131,16 @@ def _refusal(kind: str, details: Mapping[str, Any]) -> str | None:
     return _HYBRID if kind == "ovs" and details.get("ovs_hybrid_plug") else None
 
 
+def _ovs_port(vif: Vif, server: ServerSpec, port: Mapping[str, Any]) -> OvsPort:
+    details: Mapping[str, Any] = port.get("vif_details") or {}
+    datapath_type = str(details.get("datapath_type") or "")
+    return OvsPort(vif, server.uuid, str(port["network_id"]), _ovs_bridge(details), datapath_type)
+
+
+def _ovs_bridge(details: Mapping[str, Any]) -> str:
+    return str(details.get("bridge_name") or _INTEGRATION_BRIDGE)
+
+
 class _Library:
     """os-vif, which is configured by a global of oslo.config's: once in a process, and here only."""
 
@@ -133,6 +151,7 @@ class _Library:
             import vif_plug_ovs.ovs
             import vif_plug_ovs.privsep
             from oslo_config import cfg
+            from vif_plug_ovs.ovsdb import ovsdb_lib
         except ImportError as error:
             raise DriverError("os-vif is not installed on this host: pip install moorage[libvirt]") from error
         cfg.CONF([], project="moorage", default_config_files=[], default_config_dirs=[])
@@ -144,8 +163,13 @@ class _Library:
             vif_plug_ovs.privsep.vif_plug.set_client_mode(False)
         os_vif.initialize()
         self._os_vif = os_vif
+        self._switch = ovsdb_lib.BaseOVS(cfg.CONF[_OVS_GROUP])  # which connects when it is first asked
 
     def plug(self, port: OvsPort) -> None:
+        """os-vif gives the bridge the datapath type of the port, and takes none for the kernel's: a bridge of
+        another one would be torn down, with the ports of all guests."""
+        if not port.datapath_type:
+            port = msgspec.structs.replace(port, datapath_type=self._datapath_type(port.bridge))
         try:
             self._os_vif.plug(*self._objects(port))
         except self._os_vif.exception.ExceptionBase as error:
@@ -157,6 +181,15 @@ class _Library:
             self._os_vif.unplug(*self._objects(port))
         except self._os_vif.exception.ExceptionBase as error:
             raise DriverError(f"port {port.vif.port_id} can't be unplugged: {_reason(error)}") from error
+
+    def _datapath_type(self, bridge: str) -> str:
+        """Of a bridge; one that is not there yet gets what Open vSwitch itself prefers."""
+        try:
+            found = self._switch.ovsdb.db_find("Bridge", ("name", "=", bridge), columns=["datapath_type"])
+            listed = found.execute(check_error=True)
+        except Exception as error:  # ovsdbapp has no base of its own for them
+            raise DriverError(f"Open vSwitch does not answer: {error}", retry_elsewhere=True) from error
+        return str(listed[0]["datapath_type"] if listed else "") or _KERNEL
 
     def _objects(self, port: OvsPort) -> tuple[Any, Any]:
         """The port and the server, as os-vif calls them."""
