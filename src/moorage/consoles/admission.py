@@ -1,10 +1,8 @@
-"""Whether somebody may open a console, and the way to it."""
+"""Whether somebody may open a console."""
 
 from __future__ import annotations
 
 import logging
-import socket
-from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import msgspec
@@ -12,20 +10,12 @@ import msgspec
 from moorage.bus.contract import AskingSide, NoAnswerError, Question, QuestionKind
 from moorage.compute.consoles import tokens
 from moorage.compute.consoles.tokens import ConsoleGrant
+from moorage.consoles.errors import ConsoleUnreachableError, NotAdmittedError
 from moorage.consoles.settings import ConsoleSettings
 from moorage.db.database import Database
 from moorage.drivers.parts import ConsoleAddress
 
 LOG = logging.getLogger(__name__)
-_LONGEST_GREETING = 4096
-
-
-class NotAdmittedError(Exception):
-    """Told to the log, not to the caller: who guesses tokens learns nothing."""
-
-
-class ConsoleUnreachableError(Exception):
-    """The console itself does not answer."""
 
 
 class Admission:
@@ -41,10 +31,9 @@ class Admission:
         if grant is None:
             raise NotAdmittedError("the token is unknown, has expired, or its server is gone or elsewhere")
         _check_origin(grant, origin, {host, *self._settings.allowed_origins}, forwarded_scheme)
-        self._check_address(grant)
-        return grant
+        return msgspec.structs.replace(grant, address=self._present_address(grant))
 
-    def _check_address(self, grant: ConsoleGrant) -> None:
+    def _present_address(self, grant: ConsoleGrant) -> ConsoleAddress:
         """The server may have stopped, and its port be another server's by now: only its agent knows."""
         payload = {"type": grant.console_type}
         question = Question(grant.server_uuid, grant.node_uuid, QuestionKind.CONSOLE, payload)
@@ -54,23 +43,15 @@ class Admission:
             raise ConsoleUnreachableError(str(error)) from error
         if answer.refusal is not None:
             raise NotAdmittedError(f"the server has no such console now: {answer.error}")
-        if msgspec.convert(answer.facts, ConsoleAddress) != grant.address:
+        present = msgspec.convert(answer.facts, ConsoleAddress)
+        if _place(present) != _place(grant.address):
             raise NotAdmittedError("the console is somewhere else by now")
+        return present
 
-    def connect(self, address: ConsoleAddress) -> socket.socket:
-        """A connection to the console, which speaks as it likes from here on."""
-        seconds = self._settings.connect_timeout
-        try:
-            connected = socket.create_connection((address.host, address.port), seconds)
-        except OSError as error:
-            raise ConsoleUnreachableError(f"{address.host}:{address.port}: {error}") from error
-        try:
-            if address.path:
-                _ask_for(connected, address.path)
-        except (OSError, ConsoleUnreachableError) as error:
-            connected.close()
-            raise ConsoleUnreachableError(f"{address.host}:{address.port}: {error}") from error
-        return connected
+
+def _place(address: ConsoleAddress) -> tuple[str, int, str]:
+    """Without how it speaks, which only its agent knows, and which is written down nowhere."""
+    return address.host, address.port, address.path
 
 
 def _check_origin(
@@ -85,19 +66,3 @@ def _check_origin(
     scheme = forwarded_scheme or page.scheme
     if scheme != urlsplit(grant.base_url).scheme:
         raise NotAdmittedError(f"a page that came by {scheme!r} may not open consoles")
-
-
-def _ask_for(connected: socket.socket, path: str) -> None:
-    """Consoles behind a web server of their own: it is asked to step aside."""
-    connected.sendall(f"CONNECT {path} HTTP/1.1\r\n\r\n".encode())
-    told = b""
-    while b"\r\n\r\n" not in told:
-        if len(told) > _LONGEST_GREETING:
-            raise ConsoleUnreachableError("it does not answer as a web server would")
-        more = connected.recv(1)  # what follows the greeting is the console's
-        if not more:
-            raise ConsoleUnreachableError("it hung up")
-        told += more
-    status: Sequence[bytes] = told.split(b"\r\n", 1)[0].split()
-    if len(status) < 2 or status[1] != b"200":
-        raise ConsoleUnreachableError(f"it refused: {told[:80]!r}")

@@ -15,9 +15,12 @@ from prometheus_client import Counter
 from websockify.websocketserver import WebSocketRequestHandlerMixIn
 
 from moorage.compute.consoles.tokens import ConsoleGrant
-from moorage.consoles.admission import ConsoleUnreachableError, NotAdmittedError
+from moorage.consoles.errors import ConsoleInsecureError, ConsoleUnreachableError, NotAdmittedError
+from moorage.consoles.greeting import Greeting
 from moorage.consoles.relay import ConsoleSocket, Relay, RelayError
 from moorage.consoles.sessions import ConsoleSession
+from moorage.http import forwarded
+from moorage.http.forwarded import Forwarded
 
 if TYPE_CHECKING:
     from moorage.consoles.server import ConsoleServer
@@ -71,36 +74,53 @@ class ConsoleHandler(WebSocketRequestHandlerMixIn, BaseHTTPRequestHandler):  # t
         """Who may not see the console, or could not, is told before anything is upgraded."""
         try:
             grant = self._admit()
-            console = self.server.admission.connect(grant.address)
+            link = self.server.links.open(grant)
         except NotAdmittedError as error:
             OPENED.labels("refused").inc()
-            LOG.info("%s may open no console: %s", self.client_address[0], error)
+            LOG.info("%s may open no console: %s", self._client_name, error)
             return self._refuse(403)
         except ConsoleUnreachableError as error:
-            OPENED.labels("unreachable").inc()
+            OPENED.labels("insecure" if isinstance(error, ConsoleInsecureError) else "unreachable").inc()
             LOG.warning("a console can't be reached: %s", error)
             return self._refuse(502)
         client = self.request
-        session = ConsoleSession(grant, client, console)
-        with console, self.server.sessions.holding(session):
+        session = ConsoleSession(grant, client, link.socket)
+        with link.socket, self.server.sessions.holding(session):
             OPENED.labels("opened").inc()
-            self._client, self._console = client, console
+            self._client, self._link = client, link
             super().handle_upgrade()
         return None
 
     def handle_websocket(self) -> None:
-        self._console.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        console, begun = self._link.socket, b""
+        console.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         try:
-            Relay(self.request, self._client, self._console).run()
+            if self._link.is_greeted:
+                begun = Greeting(self.request, self._client, self.timeout).run()
+            Relay(self.request, self._client, console, begun).run()
         except (OSError, RelayError) as error:
-            LOG.info("a console of %s ends: %s", self.client_address[0], error)
+            LOG.info("a console of %s ends: %s", self._client_name, error)
         self.request.end()
 
     def _admit(self) -> ConsoleGrant:
-        host = urlsplit(f"//{self.headers.get('host', '')}").hostname or ""
+        told = self._forwarded()
+        asked = self.headers.get("host", "") if told is None or told.host is None else told.host
         return self.server.admission.admit(
-            self._token(), self.headers.get("origin"), host, self.headers.get("x-forwarded-proto")
+            self._token(),
+            self.headers.get("origin"),
+            urlsplit(f"//{asked}").hostname or "",
+            None if told is None else told.scheme,
         )
+
+    def _forwarded(self) -> Forwarded | None:
+        """What a proxy in front says, if there is one."""
+        proxies = self.server.proxies
+        return forwarded.read(self.headers.get, proxies) if proxies else None
+
+    @property
+    def _client_name(self) -> str:
+        told = self._forwarded()
+        return str(self.client_address[0] if told is None or told.client is None else told.client)
 
     def _token(self) -> str:
         """In the query string; or in a cookie, as older pages put it."""

@@ -50,17 +50,30 @@ class ConsoleSocket(HttpWebSocket):  # type: ignore[misc]
         """Bytes of a message that is not there as a whole."""
         return len(self._recv_buffer) + len(self._partial_msg)
 
+    def require_moderate(self) -> None:
+        if self.unfinished > _LARGEST_MESSAGE:
+            raise RelayError(f"a message of more than {_LARGEST_MESSAGE} bytes")
+
 
 class Relay:
     """Whoever shuts down one of the two sockets ends it."""
 
-    def __init__(self, websocket: ConsoleSocket, client: socket.socket, console: socket.socket) -> None:
-        """`client` is what the WebSocket speaks through."""
+    def __init__(
+        self,
+        websocket: ConsoleSocket,
+        client: socket.socket,
+        console: socket.socket,
+        to_console: bytes = b"",
+    ) -> None:
+        """`client` is what the WebSocket speaks through; `to_console`, what it has said already."""
         self._websocket: Any = websocket
         self._client = client
         self._console = console
-        self._to_console = bytearray()
+        self._to_console = bytearray(to_console)
         self._to_client = b""
+        self._writing_needs = select.POLLOUT
+        self._reading_needs = select.POLLIN
+        """What the console's socket has to be ready for: TLS may have to read before it writes, and so on."""
 
     def run(self) -> None:
         """Until one of them ends it."""
@@ -90,21 +103,28 @@ class Relay:
             if data is None:
                 return False
             self._to_console += data
-        if self._websocket.unfinished > _LARGEST_MESSAGE:
-            raise RelayError(f"a message of more than {_LARGEST_MESSAGE} bytes")
+        self._websocket.require_moderate()
         return True
 
     def _send_to_console(self) -> None:
+        self._writing_needs = select.POLLOUT
         try:
             while self._to_console:
                 del self._to_console[: self._console.send(self._to_console)]
-        except BlockingIOError:
+        except ssl.SSLWantReadError:
+            self._writing_needs = select.POLLIN
+        except (BlockingIOError, ssl.SSLWantWriteError):
             pass
 
     def _read_console(self) -> bool:
+        """More than a record of TLS at once, so that none stays where a poll does not see it."""
+        self._reading_needs = select.POLLIN
         try:
             self._to_client = self._console.recv(_CHUNK)
-        except BlockingIOError:
+        except ssl.SSLWantWriteError:
+            self._reading_needs = select.POLLOUT
+            return True
+        except (BlockingIOError, ssl.SSLWantReadError):
             return True
         return bool(self._to_client)
 
@@ -119,11 +139,11 @@ class Relay:
     def _wait(self) -> None:
         """Until one of them can go on."""
         client = select.POLLIN if len(self._to_console) < _MOST_WAITING else 0
-        console = select.POLLOUT if self._to_console else 0
+        console = self._writing_needs if self._to_console else 0
         if self._to_client:
             client |= select.POLLOUT
         else:
-            console |= select.POLLIN
+            console |= self._reading_needs
         poll = select.poll()
         poll.register(self._client, client)
         poll.register(self._console, console)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import socket
 import socketserver
-import ssl
 import sys
 import threading
 from contextlib import suppress
@@ -14,10 +13,10 @@ from typing import Any
 from moorage.bus.contract import AskingSide
 from moorage.consoles.admission import Admission
 from moorage.consoles.handler import ConsoleHandler
+from moorage.consoles.links import ConsoleLinks
 from moorage.consoles.pages import Pages
 from moorage.consoles.sessions import Sessions
 from moorage.consoles.settings import ConsoleSettings
-from moorage.core.config import ConfigError
 from moorage.db.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -37,11 +36,13 @@ class ConsoleServer(socketserver.ThreadingTCPServer):
     def __init__(
         self, settings: ConsoleSettings, database: Database, agents: AskingSide, listening: socket.socket
     ) -> None:
-        """ConfigError if the certificate is of no use."""
         self.pages = Pages()
         self.admission = Admission(database, agents, settings)
+        self.links = ConsoleLinks(settings)
         self.sessions = Sessions(database, settings.check_interval)
-        self._tls = _tls(settings)
+        self.proxies = settings.proxies
+        self._files = settings.tls
+        self._tls = None if self._files is None else self._files.context()
         self._free = threading.Semaphore(settings.max_connections)
         self._thread = threading.Thread(target=self.serve_forever, name="console-proxy", daemon=True)
         super().__init__(listening.getsockname()[:2], ConsoleHandler, bind_and_activate=False)
@@ -61,6 +62,11 @@ class ConsoleServer(socketserver.ThreadingTCPServer):
         self.shutdown()
         self.server_close()
         self.sessions.stop()
+
+    def reload(self) -> None:
+        """Take the certificate as it is now; ConfigError, and the old one stays, if it is of no use."""
+        if self._files is not None:
+            self._tls = self._files.context()
 
     def get_request(self) -> tuple[Any, Any]:
         connected, address = super().get_request()
@@ -92,14 +98,3 @@ class ConsoleServer(socketserver.ThreadingTCPServer):
             LOG.info("a connection of %s ended: %s", client_address[0], error)
         else:
             LOG.exception("a connection of %s failed", client_address[0])
-
-
-def _tls(settings: ConsoleSettings) -> ssl.SSLContext | None:
-    if not settings.cert:
-        return None
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    try:
-        context.load_cert_chain(settings.cert, settings.key)
-    except (OSError, ssl.SSLError) as error:
-        raise ConfigError(f"[consoles] cert can't be used: {error}") from error
-    return context

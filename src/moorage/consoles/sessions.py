@@ -32,10 +32,14 @@ class ConsoleSession:
         self._sockets = (client, console)
 
     def cut(self) -> None:
-        """Whoever waits for one of its sockets notices."""
+        """Whoever waits for one of its sockets notices.
+
+        It is the connection that is shut down, below TLS: a socket whose TLS another thread ends would send
+        its next words in the clear.
+        """
         for each in self._sockets:
             with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                socket.socket.shutdown(each, socket.SHUT_RDWR)
 
 
 class Sessions:

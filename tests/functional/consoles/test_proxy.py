@@ -22,6 +22,7 @@ from moorage.drivers.contract import DriverError
 from moorage.drivers.fake import serial_line
 from moorage.drivers.fake.driver import FakeDriver
 from moorage.drivers.parts import ConsoleAddress
+from moorage.http.tls import TlsFiles
 from tests.functional.consoles.conftest import Guests, Make
 from tests.functional.consoles.test_remote_consoles import expire, opened
 from tests.support import moorage
@@ -41,7 +42,7 @@ class Proxy:
         database, agents = cloud.yard.placement.database, cloud.yard.cloud.asking_side()
         self.server = ConsoleServer(options, database, agents, listener("127.0.0.1", 0))
         self.server.start()
-        self.scheme = "wss" if options.cert else "ws"
+        self.scheme = "wss" if options.tls else "ws"
 
     def url(self, token: str) -> str:
         return f"{self.scheme}://127.0.0.1:{self.server.port}/?token={token}"
@@ -335,7 +336,7 @@ def test_tls(guests: Make, proxy: MakeProxy, tmp_path: Path) -> None:
     subprocess.run([*make, *also], check=True, capture_output=True)
     cloud = guests(**{"consoles.base_url": "https://127.0.0.1:6080"})
     uuid = cloud.running()
-    served = proxy(cloud, cert=str(cert), key=str(key))
+    served = proxy(cloud, tls=TlsFiles(cert, key, None))
     context = ssl.create_default_context(cafile=str(cert))
     client = served.open(opened(cloud, uuid), context=context, origin="https://127.0.0.1")
     much = bytes(range(256)) * 2000

@@ -5,6 +5,7 @@ from __future__ import annotations
 from oslo_config import cfg
 
 from moorage.core.config import Options
+from moorage.http.options import tls
 
 OPTIONS: Options = {
     "consoles": [
@@ -22,8 +23,7 @@ OPTIONS: Options = {
         ),
         cfg.StrOpt("listen", default="127.0.0.1", help="Address that moorage-console-proxy listens on."),
         cfg.PortOpt("port", default=6080, help="Port that moorage-console-proxy listens on."),
-        cfg.StrOpt("cert", help="File with the proxy's certificate, in PEM: it speaks TLS then."),
-        cfg.StrOpt("key", help="File with the key of the certificate, unless that is in the same file."),
+        *tls("moorage-console-proxy"),
         cfg.ListOpt(
             "allowed_origins",
             default=[],
@@ -43,7 +43,33 @@ OPTIONS: Options = {
             "connect_timeout",
             default=10.0,
             min=0.1,
-            help="Seconds that a proxy waits for a console to answer.",
+            help="Seconds within which a proxy has to have reached a console, TLS included.",
+        ),
+        cfg.StrOpt(
+            "guest_ca",
+            help="File with certificates of authorities, in PEM, one of which has signed those of the hosts: "
+            "consoles are reached by TLS then, and those that don't speak it are not reached. Files are read "
+            "for each connection.",
+        ),
+        cfg.StrOpt(
+            "guest_cert",
+            help="File with the certificate that a proxy shows to hosts that ask for one, in PEM.",
+        ),
+        cfg.StrOpt("guest_key", help="File with its key, unless that is in the same file."),
+        cfg.StrOpt(
+            "guest_name",
+            default="host",
+            choices=[
+                ("host", "The host of the server, as `openstack compute service list` has it."),
+                ("address", "What its agent says that the console's address is."),
+            ],
+            help="What the certificate of a host has to name, in its subjectAltName.",
+        ),
+        cfg.ListOpt(
+            "plain_hosts",
+            default=[],
+            help="Hosts whose consoles may be reached without TLS where they don't speak it, though guest_ca "
+            "is set: names, or patterns as `ironic-*`.",
         ),
     ]
 }

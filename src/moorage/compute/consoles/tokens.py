@@ -108,6 +108,11 @@ def revoke(connection: Connection, server_uuid: str) -> int | None:
     return int(connection.execute(gone).rowcount)
 
 
+def revoke_all(connection: Connection) -> None:
+    """After a restore: some were taken back since the backup, and nobody knows which."""
+    connection.execute(sa.delete(console_tokens))
+
+
 def _forget_old(connection: Connection) -> None:
     now = utcnow()
     unused = sa.or_(console_tokens.c.used_at.is_(None), console_tokens.c.used_at < now - _KEPT_AFTER_USE)
