@@ -13,7 +13,7 @@ from typing import Any
 
 import requests
 
-from tests.support.processes import Service, free_port, start_service, wait_until
+from tests.support.processes import Service, answers, free_port, start_service, wait_until
 
 MOORAGE = Path(sys.executable).parent / "moorage"
 HEADERS = {"x-auth-token": "admin", "openstack-api-version": "compute 2.96"}
@@ -83,7 +83,8 @@ def start(directory: Path, port: int) -> Service:
     configuration.write_text(SETTINGS)
     command: list[str | Path] = [MOORAGE, "up", "--data", directory / "data", "--auth", "none"]
     command += ["--placement-port", str(free_port()), "--compute-port", str(port), "--hosts", "3"]
-    return start_service([*command, "--config", configuration], port, directory / "up.log")
+    command += ["--config", configuration]
+    return start_service(command, port, directory / "up.log", ready=lambda: answers(port))
 
 
 def servers(url: str) -> list[dict[str, Any]]:

@@ -10,10 +10,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
 
+from moorage.compute.imaging.snapshots import PATIENCE
 from tests.chaos.test_boot_kills import HEADERS, MOORAGE, boot, image_of, rows, servers
-from tests.support.processes import NotReadyError, Service, free_port, start_service, wait_until
+from tests.support.processes import NotReadyError, Service, answers, free_port, start_service, wait_until
 
 SETTINGS = """
 [compute]
@@ -52,7 +54,8 @@ def start(directory: Path, port: int) -> Service:
     configuration.write_text(SETTINGS)
     command: list[str | Path] = [MOORAGE, "up", "--data", directory / "data", "--auth", "none"]
     command += ["--placement-port", str(free_port()), "--compute-port", str(port), "--hosts", str(HOSTS)]
-    return start_service([*command, "--config", configuration], port, directory / "up.log")
+    command += ["--config", configuration]
+    return start_service(command, port, directory / "up.log", ready=lambda: answers(port))
 
 
 class Movers:
@@ -144,14 +147,17 @@ def unsettled(url: str) -> list[str]:
 
 
 def settle(url: str) -> None:
-    """Wait for all that is under way, then confirm what waits for it, as its users would."""
-    wait_until(lambda: not unsettled(url), "every server to settle", 120)
+    """Wait for all that is under way, then confirm what waits for it, as its users would.
+
+    An image whose request was killed before it had a record is gone on with after a while."""
+    wait_until(lambda: not unsettled(url), "every server to settle", PATIENCE.total_seconds() + 60)
     for server in servers(url):
         if server["status"] == "VERIFY_RESIZE":
             assert act(url, server["id"], {"confirmResize": None}).status_code == 204
     wait_until(lambda: not unsettled(url), "every resize to be confirmed", 60)
 
 
+@pytest.mark.timeout(600)
 def test_a_cloud_that_is_killed_while_servers_move(tmp_path: Path) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"

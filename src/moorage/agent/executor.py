@@ -190,7 +190,7 @@ class Executor:
 
     def _take_turn(self, task: Task) -> None:
         try:
-            if self._queues.begin(task):
+            if self._queues.begin(task) and not self._is_void(task):
                 began = time.monotonic()
                 result = self._remove(task) if is_removal(task) else self._do(task)
                 self._tell(task, result, time.monotonic() - began)
@@ -206,6 +206,16 @@ class Executor:
             successor = self._queues.leave(task)
         if successor is not None:
             self._hand_over(successor)
+
+    def _is_void(self, task: Task) -> bool:
+        """It waited while the database was restored, which may not know of it."""
+        if task.era == self._journal.era:
+            return False
+        LOG.warning(
+            "%s of server %s is not begun: the database was restored since", task.kind, task.server_uuid
+        )
+        TASKS.labels(task.kind, "dropped").inc()
+        return True
 
     def _tell(self, task: Task, result: Result, seconds: float) -> None:
         TASKS.labels(task.kind, "ok" if result.ok else "failed").inc()
@@ -348,8 +358,10 @@ def _result(
         operation_id=task.operation_id,
         server_uuid=task.server_uuid,
         attempt=task.attempt,
+        era=task.era,
         ok=ok,
         error=error,
         retry_elsewhere=retry_elsewhere,
         facts=dict(facts or {}),
+        ticket=task.ticket,
     )

@@ -34,6 +34,7 @@ _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS told_traits (node TEXT PRIMARY KEY, traits TEXT NOT NULL) WITHOUT ROWID",
 )
 
+_FIRST_ERA = 1
 Fence = tuple[int, int, int]
 
 
@@ -46,6 +47,11 @@ def fence(task: Task) -> Fence:
 
 def is_removal(task: Task) -> bool:
     return task.kind in _REMOVALS
+
+
+def in_order(task: Task) -> tuple[int, ...]:
+    """What makes a task newer than others, across eras: those of an earlier one are not in the journal."""
+    return (task.era, *fence(task))
 
 
 class JournalUnwritableError(NotNowError):
@@ -89,12 +95,33 @@ class Journal:
         self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         for statement in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", *_SCHEMA):
             self._file.execute(statement)
+        self.era = self._read_era()
+        """The latest of the database that we have heard of; all tasks in here are of it."""
+
+    def begin_era(self, era: int) -> None:
+        """The database was restored: which tasks were done for the one before says nothing any more. What is
+        at work comes to its end, and nobody is told."""
+        with self._transaction() as file:
+            file.execute("DELETE FROM tasks")
+            file.execute("INSERT OR REPLACE INTO settings VALUES ('era', ?)", (str(era),))
+        self.era = era
+
+    def _read_era(self) -> int:
+        row = self._file.execute("SELECT value FROM settings WHERE name = 'era'").fetchone()
+        return _FIRST_ERA if row is None else int(row[0])
+
+    def _of_now(self, task: Task) -> Task:
+        """Conductors that know no eras mean this one."""
+        return task if task.era else msgspec.structs.replace(task, era=self.era)
 
     def accept(self, tasks: Sequence[Task]) -> AcceptedTasks:
         """Write down what is new among `tasks`; from now on it will be done, whatever happens."""
         accepted = AcceptedTasks()
         with self._transaction() as file:
-            for task in tasks:
+            for task in map(self._of_now, tasks):
+                if task.era < self.era:
+                    accepted.stale += 1
+                    continue
                 known = self._known(file, task.server_uuid)
                 if known is None or fence(task) > known.fence or known.may_be_tried_again(task):
                     self._begin(file, task)
@@ -102,7 +129,8 @@ class Journal:
                 elif fence(task) < known.fence:
                     accepted.stale += 1
                 elif known.result is not None:
-                    accepted.answers.append(known.result)
+                    answer = msgspec.structs.replace(known.result, ticket=task.ticket)  # keys may be new
+                    accepted.answers.append(answer)
         return accepted
 
     def finish(self, results: Iterable[tuple[Task, Result]]) -> list[Result]:
@@ -113,6 +141,8 @@ class Journal:
         current = []
         with self._transaction() as file:
             for task, result in results:
+                if self._of_now(task).era != self.era:
+                    continue
                 unwanted = task.kind == DISCARD
                 changed = file.execute(
                     "UPDATE tasks SET result = ?, task = NULL, reported = ?, changed = ?"
@@ -125,6 +155,8 @@ class Journal:
 
     def drop(self, task: Task) -> None:
         """As if it had never come: it may come again."""
+        if self._of_now(task).era != self.era:
+            return
         with self._transaction() as file:
             file.execute(
                 "DELETE FROM tasks"
@@ -138,7 +170,7 @@ class Journal:
             rows = self._file.execute(
                 "SELECT task FROM tasks WHERE reported = 0 AND result IS NULL"
             ).fetchall()
-        return [msgspec.msgpack.decode(row[0], type=Task) for row in rows]
+        return [self._of_now(msgspec.msgpack.decode(row[0], type=Task)) for row in rows]
 
     def unreported(self) -> list[Result]:
         with self._lock:
@@ -152,7 +184,11 @@ class Journal:
             file.executemany(
                 "UPDATE tasks SET reported = 1"
                 " WHERE server = ? AND operation = ? AND attempt = ? AND result IS NOT NULL",
-                [(result.server_uuid, result.operation_id, result.attempt) for result in results],
+                [
+                    (result.server_uuid, result.operation_id, result.attempt)
+                    for result in results
+                    if result.era in (0, self.era)
+                ],
             )
 
     def newest(self) -> dict[str, tuple[int, int]]:

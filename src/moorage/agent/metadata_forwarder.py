@@ -43,6 +43,10 @@ class ForwarderSettings:
     secret: str
     listen: str = ADDRESS
     port: int = PORT
+    cafile: str | None = None
+    """Who has to have signed its certificate; the system's authorities, if None."""
+    certfile: str | None = None
+    """What is shown to it."""
 
 
 class MetadataForwarder:
@@ -132,6 +136,8 @@ class _Handler(BaseHTTPRequestHandler):
                 headers=headers,
                 data=body or None,
                 timeout=_SECONDS,
+                verify=settings.cafile or True,
+                cert=settings.certfile,
                 allow_redirects=False,
             )
         except requests.RequestException as error:

@@ -8,18 +8,21 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 from prometheus_client import Counter
 
 from moorage.bus.contract import Answer, HeldMachine, Question, QuestionKind, Refusal
 from moorage.drivers.contract import RUNNING, Driver, DriverClosedError, DriverError, NotOursError
+from moorage.drivers.image_caching import ImageCaching
 from moorage.drivers.parts import (
     ConsoleLogging,
     ConsoleType,
     Diagnosable,
     MissingPartError,
     PasswordChanging,
+    Remembering,
     RemoteConsoles,
     TopologyTelling,
     require,
@@ -100,9 +103,26 @@ def _topology(driver: Driver, question: Question) -> Answer:
 def _holdings(driver: Driver, question: Question) -> Answer:
     only = set(question.payload.get("only", ()))
     servers = {uuid: power for uuid, power in driver.servers().items() if not only or uuid in only}
-    held = driver.held() if isinstance(driver, SharedNodes) else set()
-    machines = [HeldMachine(*one) for one in sorted(held) if not only or one.server_uuid in only]
-    return Answer({"servers": servers, "machines": msgspec.to_builtins(machines)})
+    told: dict[str, Any] = {"servers": servers, "machines": []}
+    if isinstance(driver, SharedNodes):
+        machines = [HeldMachine(*one) for one in sorted(driver.held()) if not only or one.server_uuid in only]
+        return Answer({**told, "machines": msgspec.to_builtins(machines)})
+    return Answer({**told, "nodes": [node.uuid for node in driver.nodes()]})
+
+
+def _description(driver: Driver, question: Question) -> Answer:
+    power = driver.servers().get(question.server_uuid)
+    if power is None:
+        return Answer(refusal=Refusal.FAILED, error=f"server {question.server_uuid} is not here")
+    spec = None
+    if isinstance(driver, Remembering):
+        spec = msgspec.to_builtins(driver.recall(question.server_uuid))
+    return Answer({"power_state": power, "spec": spec})
+
+
+def _image_cache(driver: Driver, _question: Question) -> Answer:
+    images = driver.cached_images() if isinstance(driver, ImageCaching) else []
+    return Answer({"images": msgspec.to_builtins(images)})
 
 
 def _change_password(driver: Driver, question: Question) -> Answer:
@@ -120,5 +140,7 @@ _KINDS: Mapping[str, Callable[[Driver, Question], Answer]] = {
     QuestionKind.CONSOLE: _console,
     QuestionKind.TOPOLOGY: _topology,
     QuestionKind.HOLDINGS: _holdings,
+    QuestionKind.DESCRIPTION: _description,
+    QuestionKind.IMAGE_CACHE: _image_cache,
     QuestionKind.CHANGE_PASSWORD: _change_password,
 }

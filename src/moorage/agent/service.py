@@ -28,7 +28,10 @@ from moorage.agent.tracker import Tracker
 from moorage.bus.contract import (
     ABORT,
     AVOID,
+    ERA,
+    EXPIRE_IMAGES,
     HURRY,
+    NEWEST_OPERATION,
     OWN,
     PERMIT,
     SAY_AGAIN,
@@ -51,19 +54,33 @@ from moorage.core.health import HealthCheck, Pulse
 from moorage.core.periodic import Periodic
 from moorage.drivers import capabilities, parts
 from moorage.drivers.contract import NO_STATE, Driver, DriverError
+from moorage.drivers.image_caching import ImageCaching
 from moorage.drivers.machine_failures import KNOWN, POLICY, AvoidedMachines, FailureTelling
 from moorage.placement.client.contract import PlacementClient
 from moorage.scheduler.aggregates import RATIOS
 
 LOG = logging.getLogger(__name__)
 SILENT = Counter("moorage_agent_heartbeat_failures_total", "Heartbeats that the bus did not take.")
+VOID = Counter("moorage_agent_void_tasks_total", "Tasks from before a restore of the database, ignored.")
 WAITING = Gauge(
     "moorage_agent_tasks_waiting", "Tasks that were taken on and that nobody is at yet.", ["host"]
 )
 
 _ASK_AGAIN, _ASK_AGAIN_AT_LAST = 0.1, 2.0
 """Seconds after which a question is asked again: at first the conductor may only have to write something."""
-_ABOUT_THE_HOST = (SET_STATUS, SET_RATIOS, SET_PEERS, OWN, SAY_AGAIN, SWEEP, PERMIT, AVOID, ABORT, HURRY)
+_ABOUT_THE_HOST = (
+    SET_STATUS,
+    SET_RATIOS,
+    SET_PEERS,
+    OWN,
+    SAY_AGAIN,
+    SWEEP,
+    EXPIRE_IMAGES,
+    PERMIT,
+    AVOID,
+    ABORT,
+    HURRY,
+)
 """Tasks that are not done on a server, in its turn, and have no result."""
 
 
@@ -155,6 +172,7 @@ class AgentService:
         self._use_ratios(journal.ratios)
         self._machine_failures = driver.machine_failures if isinstance(driver, FailureTelling) else None
         self._avoided = AvoidedMachines()
+        self._newest_operation = 0
         self._driver_trouble: str | None = None
         """Why it could not be asked, the last time that it was."""
         self._taken = Pulse("no heartbeat was taken", longest=3 * settings.heartbeat_interval)
@@ -164,6 +182,8 @@ class AgentService:
         self._said_all_at = time.monotonic()
         self._forgotten = threading.Event()
         """Set while somebody waits for us to say everything again."""
+        self.has_reported = False
+        """Placement knows what the host has."""
         pool, often, seldom = shared.beats, settings.heartbeat_interval, settings.inventory_interval
         self._heartbeats = Periodic("heartbeat", often, self._beat, pool=pool)
         self._inventory = Periodic("inventory", seldom, self._report_inventory, pool=pool)
@@ -204,7 +224,14 @@ class AgentService:
         self._bus.close()
         self._journal.close()
 
-    def _on_tasks(self, tasks: list[Task]) -> None:
+    def _on_tasks(self, sent: list[Task]) -> None:
+        era = max(task.era for task in sent)
+        if era > self._journal.era:
+            self._begin_era(era)
+        tasks = [task for task in sent if task.era in (0, self._journal.era)]
+        if len(tasks) < len(sent):
+            VOID.inc(len(sent) - len(tasks))
+            LOG.warning("%d tasks are ignored: the database was restored since", len(sent) - len(tasks))
         for task in tasks:
             if task.kind == SET_STATUS:
                 self._set_disabled(bool(task.payload.get("disabled", False)))
@@ -218,6 +245,8 @@ class AgentService:
                 self._learn_owned(msgspec.convert(task.payload, OwnershipUpdate))
             elif task.kind == SWEEP:
                 self._sweep(msgspec.convert(task.payload.get("held", []), list[HeldMachine]))
+            elif task.kind == EXPIRE_IMAGES:
+                self._expire_images()
             elif task.kind == AVOID:
                 self._avoid(msgspec.convert(task.payload, AvoidedMachines))
             elif task.kind == PERMIT and self._permits is not None:
@@ -227,6 +256,18 @@ class AgentService:
         work = [task for task in tasks if task.kind not in _ABOUT_THE_HOST]
         if work:
             self._executor.submit(work)
+
+    def _begin_era(self, era: int) -> None:
+        """The database was restored: what we know of its numbers says nothing, and it does not know what we
+        have said since its backup."""
+        LOG.warning("the database was restored: a new era, %d, begins, and everything is said again", era)
+        self._journal.begin_era(era)
+        self._say_again()
+
+    def _expire_images(self) -> None:
+        """Late, it removes what need not be there then."""
+        if isinstance(self._driver, ImageCaching):
+            self._driver.expire_images()
 
     def _set_ratios(self, ratios: dict[str, float]) -> None:
         self._journal.ratios = ratios
@@ -298,7 +339,9 @@ class AgentService:
 
     def _report_inventory(self) -> bool:
         nodes = self._driver.nodes()
-        return self._tracker.report(nodes) and self._sharing.settle(nodes)
+        settled = self._tracker.report(nodes) and self._sharing.settle(nodes)
+        self.has_reported = self.has_reported or settled
+        return settled
 
     def _ask_to_start(self) -> bool:
         """In a heartbeat of its own, which looks at nothing: who asks waits."""
@@ -316,9 +359,16 @@ class AgentService:
 
     def _said(self) -> dict[str, Any]:
         """What every heartbeat says of the host."""
-        return {**self._facts, **self._terms(), **self._avoiding(), "disabled": self._tracker.disabled}
+        return {
+            **self._facts,
+            **self._terms(),
+            **self._avoiding(),
+            "disabled": self._tracker.disabled,
+            ERA: self._journal.era,
+            NEWEST_OPERATION: self._newest_operation,
+        }
 
-    def _beat(self) -> None:
+    def _beat(self) -> bool:
         """Say that we live, and what changed. What could not be said is said next time."""
         if self._forgotten.is_set() or self._is_time_to_say_everything():
             self._say_everything_again()
@@ -326,6 +376,7 @@ class AgentService:
             self._ownership.about_to_beat()
         nodes = None if self._ownership is not None else self._node_facts() or self._said_nodes
         newest = self._journal.newest()  # before we look: then what we see is not older
+        self._newest_operation = max((operation for operation, _ in newest.values()), default=0)
         WAITING.labels(self._settings.host).set(self._executor.waiting())
         busy = self._executor.busy()
         found = self._found(busy)
@@ -359,7 +410,7 @@ class AgentService:
             # Meanwhile conductors may take this host for dead, and decide without it.
             self._said_nodes, self._say_everything = None, True
             self._ask_for_everything()
-            return
+            return False  # again, soon: there may have been no conductor yet
         self._taken.beat()
         if self._machine_failures is not None:
             self._machine_failures.told(failed)
@@ -371,6 +422,7 @@ class AgentService:
             self._said_power, self._say_everything = at_work | found, False
         if self._ownership is not None and self._ownership.has_more:
             self._heartbeats.wake()
+        return True
 
     def _found(self, busy: set[str]) -> dict[str, int] | None:
         """Power states of the servers that nothing is done to; None if nobody can tell now. We live all the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from moorage.agent.journal import Fence, fence, is_removal
+from moorage.agent.journal import in_order, is_removal
 from moorage.bus.contract import Task
 
 
@@ -13,7 +13,7 @@ from moorage.bus.contract import Task
 class _ServerQueue:
     """What is going on with one server."""
 
-    newest: Fence
+    newest: tuple[int, ...]
     work: Task | None = None
     """Handed to a thread; at most one that is not a removal."""
     begun: bool = False
@@ -33,17 +33,17 @@ class TaskQueues:
     def admit(self, task: Task) -> bool:
         """Whether the task may have a thread now; if not, it waits, and only the newest that waits counts."""
         with self._changed:
-            queue = self._queues.setdefault(task.server_uuid, _ServerQueue(fence(task)))
-            queue.newest = max(queue.newest, fence(task))
+            queue = self._queues.setdefault(task.server_uuid, _ServerQueue(in_order(task)))
+            queue.newest = max(queue.newest, in_order(task))
             if is_removal(task):
                 queue.removals += 1
-                if queue.waiting is not None and fence(queue.waiting) < fence(task):
+                if queue.waiting is not None and in_order(queue.waiting) < in_order(task):
                     queue.waiting = None
                 return True
             if queue.idle:
                 queue.work, queue.begun = task, False
                 return True
-            if queue.waiting is None or fence(queue.waiting) < fence(task):
+            if queue.waiting is None or in_order(queue.waiting) < in_order(task):
                 queue.waiting = task
             return False
 
@@ -61,13 +61,13 @@ class TaskQueues:
             if is_removal(task):
                 return True
             queue = self._queues[task.server_uuid]
-            queue.begun = fence(task) == queue.newest
+            queue.begun = in_order(task) == queue.newest
             return queue.begun
 
     def is_newest(self, task: Task) -> bool:
         """Whether nothing newer was heard of the server since the task was taken on."""
         with self._changed:
-            return fence(task) == self._queues[task.server_uuid].newest
+            return in_order(task) == self._queues[task.server_uuid].newest
 
     def others_begun(self, task: Task) -> bool:
         """Whether some other task of the server is at work, so that a removal has to look again after it."""

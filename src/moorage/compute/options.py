@@ -7,6 +7,7 @@ from oslo_config import cfg
 from moorage.compute.consoles.options import OPTIONS as CONSOLE_OPTIONS
 from moorage.compute.quotas.options import OPTIONS as UNIFIED_OPTIONS
 from moorage.core.config import Options
+from moorage.http.options import public_endpoint, tls
 
 _QUOTAS = (
     ("instances", 10, "Servers of a project."),
@@ -28,6 +29,8 @@ OPTIONS: Options = {
     "compute": [
         cfg.StrOpt("listen", default="127.0.0.1", help="Address that moorage-api listens on."),
         cfg.PortOpt("port", default=8774, help="Port that moorage-api listens on."),
+        *tls("moorage-api"),
+        public_endpoint("https://cloud.example.com/compute"),
         cfg.IntOpt("workers", default=2, min=1, help="Processes that moorage-api runs."),
         cfg.IntOpt("threads", default=16, min=1, help="Requests that a process works on at the same time."),
         cfg.IntOpt(

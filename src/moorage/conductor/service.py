@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from oslo_config import cfg
 
 from moorage.bus.asking import NobodyToAsk
 from moorage.bus.contract import AskingSide, ConductorSide
+from moorage.bus.host_queues import HostQueues
 from moorage.bus.notifications import NoNotifications, Notifications
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.audits.audit import Repair
@@ -16,15 +18,18 @@ from moorage.conductor.agents.agents import Agents
 from moorage.conductor.agents.inbox import Inbox
 from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.presence import Presence
+from moorage.conductor.agents.stamping import StampingConductorSide
 from moorage.conductor.auditing import register
 from moorage.conductor.auditing.contract import AuditTools
 from moorage.conductor.chores.audit_chore import AuditChore
 from moorage.conductor.chores.backlog_worker import BacklogWorker
 from moorage.conductor.chores.draining import Draining
+from moorage.conductor.chores.era_watch import EraWatch
 from moorage.conductor.chores.ledger_watch import LedgerWatch
 from moorage.conductor.chores.mirroring import Mirroring
 from moorage.conductor.chores.overlap_watch import OverlapWatch
 from moorage.conductor.chores.purging import Purging
+from moorage.conductor.chores.queue_watch import QueueWatch
 from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.runner import Runner
 from moorage.conductor.operations.register import DECLARED, KINDS
@@ -39,6 +44,7 @@ from moorage.conductor.ports.port_duties import PortDuties
 from moorage.conductor.ports.refreshing import Refreshing
 from moorage.core.health import HealthCheck
 from moorage.db.database import Database
+from moorage.db.era import KnownEra
 from moorage.deciding.decider import Decider
 from moorage.deciding.hosts import Hosts
 from moorage.images.contract import Images
@@ -97,6 +103,14 @@ class ConductorSettings:
         )
 
 
+class Chore(Protocol):
+    """What a conductor does beside its operations, from time to time."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
 class ConductorService:
     def __init__(
         self,
@@ -108,8 +122,10 @@ class ConductorService:
         images: Images,
         notifications: Notifications | None = None,
         agents: AskingSide | None = None,
+        queues: HostQueues | None = None,
     ) -> None:
-        self._bus = bus
+        era = KnownEra(database)
+        self._bus = bus = StampingConductorSide(bus, era)
         self._notifications = notifications or NoNotifications()
         aggregates, zone = KnownAggregates(database), settings.default_zone
         hosts = Hosts(database, aggregates, down_after=settings.service_down_time, default_zone=zone)
@@ -118,7 +134,7 @@ class ConductorService:
         fitness = Fitness(hosts, aggregates, placement, settings.scheduler)
         asking = agents or NobodyToAsk()
         checks = register.make(
-            AuditTools(database, placement, network, hosts, asking, bus.cast, settings.scheduler)
+            AuditTools(database, placement, network, hosts, asking, bus.cast, settings.scheduler, queues)
         )
         tools = Tools(
             database,
@@ -146,32 +162,39 @@ class ConductorService:
             threads=settings.threads,
             batch=settings.batch,
             lease_seconds=settings.lease_seconds,
+            era=era,
         )
-        self._mirroring = Mirroring(database, placement, settings.mirror_interval)
+        mirroring = Mirroring(database, placement, settings.mirror_interval)
         self._inbox = Inbox(
             database,
             aggregates,
             self.runner.wake,
             bus.cast,
-            self._mirroring.wake,
+            mirroring.wake,
             ListeningPeriod(settings.service_down_time),
+            era,
         )
-        self._catching_up = BacklogWorker(database, placement, bus.cast)
-        self._overlaps = OverlapWatch(database, settings.service_down_time)
-        self._draining = Draining(database, settings.service_down_time, self.runner.wake)
-        onlooker = Onlooker(DECLARED, settings.lease_seconds)
-        self._ledger_watch = LedgerWatch(database, onlooker, settings.service_down_time)
-        self._refreshing = Refreshing(database, network, settings.refresh_interval)
-        self._late_ports = LatePorts(database, network)
-        self._purging = Purging(database, settings.keep_deleted)
-        self._audits = AuditChore(
-            database,
-            checks,
-            self.runner.wake,
-            interval=settings.audit_interval,
-            grace=settings.audit_grace,
-            repair=settings.audit_repair,
-        )
+        down, wake = settings.service_down_time, self.runner.wake
+        self._chores: list[Chore] = [
+            mirroring,
+            BacklogWorker(database, placement, bus.cast),
+            OverlapWatch(database, down),
+            EraWatch(database),
+            LedgerWatch(database, Onlooker(DECLARED, settings.lease_seconds), down),
+            *([] if queues is None else [QueueWatch(queues)]),
+            Draining(database, down, wake, era),
+            Refreshing(database, network, settings.refresh_interval),
+            LatePorts(database, network),
+            AuditChore(
+                database,
+                checks,
+                wake,
+                interval=settings.audit_interval,
+                grace=settings.audit_grace,
+                repair=settings.audit_repair,
+            ),
+            Purging(database, settings.keep_deleted),
+        ]
         self._presence = Presence(database, settings.host, settings.heartbeat_interval)
 
     def checks(self) -> list[HealthCheck]:
@@ -183,27 +206,14 @@ class ConductorService:
         self._duties.division()
         self._bus.receive(self._inbox.on_results, self._inbox.on_heartbeat)
         self.runner.start()
-        self._mirroring.start()
-        self._catching_up.start()
-        self._overlaps.start()
-        self._ledger_watch.start()
-        self._draining.start()
-        self._refreshing.start()
-        self._late_ports.start()
-        self._audits.start()
-        self._purging.start()
+        for chore in self._chores:
+            chore.start()
 
     def stop(self) -> None:
-        self._presence.stop()
-        self._mirroring.stop()
-        self._catching_up.stop()
-        self._overlaps.stop()
-        self._ledger_watch.stop()
-        self._draining.stop()
-        self._refreshing.stop()
-        self._late_ports.stop()
-        self._audits.stop()
-        self._purging.stop()
+        """What is at work first: until that has ended, all else goes on."""
         self.runner.stop()
+        self._presence.stop()
+        for chore in self._chores:
+            chore.stop()
         self._bus.close()
         self._notifications.close()

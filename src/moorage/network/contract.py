@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -280,6 +280,14 @@ class FloatingChange(msgspec.Struct, frozen=True):
 
     floating: str
     fixed: str
+
+
+@runtime_checkable
+class AddressKeeping(Protocol):
+    """A network that has no memory but our database: what that has lost, it has to be told."""
+
+    def regain(self, holding: ServerPorts) -> None:
+        """The server has these ports; NetworkError if one of their addresses is another server's by now."""
 
 
 class Network(Protocol):

@@ -106,6 +106,20 @@ class Pool:
         if offset is not None:
             self._free.give_back(offset)
 
+    def has(self, address: str) -> bool:
+        return self.range.offset(address) is not None
+
+    def write_down(self, connection: Connection, server_uuid: str, address: str) -> None:
+        """As if it had just been given out; NetworkError if it was, to somebody else."""
+        row = {"address": address, "pool": self.name, "server_uuid": server_uuid}
+        row |= {"mac": mac_of(server_uuid), "port_uuid": port_of(server_uuid)}
+        connection.execute(insert_if_absent(connection, addresses), [row])
+        query = sa.select(addresses.c.server_uuid).where(addresses.c.address == address)
+        owner = connection.execute(query).scalar_one_or_none()
+        if owner != server_uuid:
+            words = f"Address {address} of server {server_uuid} is {owner or 'nobody'}'s by now."
+            raise NetworkError(words, fault=NetworkFault.CONFLICT)
+
     def _write(
         self, connection: Connection, servers: Sequence[str], offsets: Sequence[int]
     ) -> dict[str, str]:
@@ -205,6 +219,18 @@ class PoolNetwork:
     def unbind(self, ports: list[PortRecord], host: str, node_uuid: str) -> list[PortRecord]:
         """The address stays the server's until it is bound in another cell, or fails."""
         return [msgspec.structs.replace(port, addresses=[], subnets=[]) for port in ports]
+
+    def regain(self, holding: ServerPorts) -> None:
+        """Write down what a server has, whom we have forgotten: its database was restored. NetworkError if an
+        address is another server's by now."""
+        self._database.transact(lambda connection: self._regain(connection, holding))
+
+    def _regain(self, connection: Connection, holding: ServerPorts) -> None:
+        for port in holding.ports:
+            for address in port.addresses:
+                pool = next((pool for pool in self._pools.values() if pool.has(address)), None)
+                if pool is not None:
+                    pool.write_down(connection, holding.server_uuid, address)
 
     def release(self, holdings: Sequence[ServerPorts]) -> None:
         servers = [holding.server_uuid for holding in holdings]

@@ -1,9 +1,9 @@
 """Where the points are: put around the product's own methods, in processes that tests start.
 
 A conductor comes to them before and after each step, after each call to a neighbour that changes something
-there, and once what a step has reached is kept; in an audit, before a repair is committed, and once it is
-done. An agent: once it has written a task down, done it, written down that, and said so. An API, and a
-Placement: before what a request wants is committed, and before the answer.
+there, and once what a step has reached is kept; in an audit, before a repair, before it is committed, once
+it is done, and once that is written down. An agent: once it has written a task down, done it, written down
+that, and said so. An API, and a Placement: before what a request wants is committed, and before the answer.
 """
 
 from __future__ import annotations
@@ -229,15 +229,28 @@ def _watch_repairs(points: Points) -> None:
     def act(original: Callable[..., Any]) -> Callable[..., Any]:
         def acting(self: Auditor, check: Any, found: Any) -> Any:
             request = f"audit, {check.name}"
-            _REQUEST.set(request)
+            points.reach(f"{request}: begins")
+            if found.operation:
+                _REQUEST.set(request)
+            else:
+                _STEP.set(_Step(request))
             error = original(self, check, found)
             points.reach(f"{request}: is done")
             _REQUEST.set(None)
+            _STEP.set(None)
             return error
 
         return acting
 
+    def repair(original: Callable[..., None]) -> Callable[..., None]:
+        def repairing(self: Auditor, finding: Any) -> None:
+            original(self, finding)
+            points.reach(f"audit, {finding.check_name}: is told")
+
+        return repairing
+
     _around(Auditor, "_act", act)
+    _around(Auditor, "_repair", repair)
 
 
 def _shape(path: str) -> str:

@@ -31,7 +31,7 @@ _LONGEST_BODY = 1024 * 1024
 
 def _up(config: Path, port: int) -> None:
     data = config.parent / "data"
-    options = UpOptions(data, "127.0.0.1", port + 1, port, 0, None, 3, None, config)
+    options = UpOptions(data, "127.0.0.1", port + 1, port, 0, None, 3, None, config, verbose=True)
     log.set_up("INFO")
     Embedded(options).run(lambda: None)
 

@@ -140,8 +140,8 @@ class User:
 
     @contextlib.contextmanager
     def writing(self) -> Any:
-        """Into the cloud's own tables."""
-        with self.engine.begin() as connection:
+        """Into the cloud's own tables; on SQLite who reads first, and then writes, may be too late for it."""
+        with self.engine.execution_options(**{engine.IMMEDIATE: True}).begin() as connection:
             yield connection
 
     def revive(self) -> None:
@@ -181,7 +181,11 @@ class User:
             stages = connection.execute(sa.select(audits.c.stage).where(audits.c.finished_at.is_(None)))
             asked = [f"audit/{stage}" for stage in stages.scalars()]
         now = utcnow()
-        due = [f"{row.kind}/{row.step}" for row in rows if (row.due_at - now).total_seconds() < _LATER]
+        due = [
+            f"{row.kind}/{row.step}"
+            for row in rows
+            if row.due_at is not None and (row.due_at - now).total_seconds() < _LATER
+        ]
         return due + asked
 
     def await_rest(self, seconds: float = 30.0) -> None:

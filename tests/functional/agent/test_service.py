@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
+from prometheus_client import REGISTRY
 
 from moorage.agent.journal import Journal
 from moorage.agent.service import SILENT, AgentService, AgentSettings
@@ -95,6 +97,27 @@ def test_it_does_tasks_and_reports(cloud: Cloud) -> None:
     cloud.spawn(1)
     assert cloud.results[0].ok
     assert cloud.driver.servers() == {"server-1": RUNNING}
+
+
+def test_tasks_that_wait_for_a_thread_are_counted(cloud: Cloud, tmp_path: Path, placement: Placement) -> None:
+    """Of a driver that hangs, which costs a thread for each task."""
+    cloud.agent.stop()
+    driver = FakeDriver("host-1", FakeSettings(nodes=1), tmp_path / "slow")
+    node = driver.nodes()[0].uuid
+    journal = Journal(tmp_path / "slow" / "journal.sqlite")
+    settings = replace(SETTINGS, threads=2)
+    agent = AgentService(settings, driver, cloud.bus.agent_side(), placement, journal)
+    agent.start()
+    for number in range(1, 6):
+        spec = ServerSpec(f"hung-{number}", "s", "p", "u", node, {}, metadata={"fake:spawn": "hang"})
+        task = Task(number, f"hung-{number}", "spawn", 1, node, msgspec.to_builtins(spec))
+        cloud.conductor.cast("host-1", [task])
+
+    def waiting() -> float | None:
+        return REGISTRY.get_sample_value("moorage_agent_tasks_waiting", {"host": "host-1"})
+
+    wait_until(lambda: waiting() == 3, "three of five to wait", 10)
+    agent.stop()
 
 
 def test_power_states_are_told_when_they_change(cloud: Cloud) -> None:

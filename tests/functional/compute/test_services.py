@@ -201,4 +201,4 @@ def test_zones(database_url: str) -> None:
 
 def _delete_server(cloud: Cloud, uuid: str) -> None:
     with cloud.database.write() as connection:
-        servers.mark_deleted(connection, servers.find(connection, uuid).id)
+        servers.mark_deleted(connection, [servers.find(connection, uuid).id])

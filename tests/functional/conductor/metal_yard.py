@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,13 +59,14 @@ class MetalYard(Yard):
         *,
         shared: bool = False,
         reserve: bool = True,
+        options: Mapping[str, Any] | None = None,
         **settings: Any,
     ) -> None:
         self._ironic = ironic
         self.reserve = reserve
         self._quick = IronicSettings(poll_interval=0.05, shared_capacity=shared, **settings)
         machines = sum(node["conductor_group"] == GROUP.key for node in ironic.nodes.values())
-        each: dict[str, Any] = {"fake.nodes": 1 if reserve else machines}
+        each: dict[str, Any] = {"fake.nodes": 1 if reserve else machines, **(options or {})}
         super().__init__(url, directory, 2 if reserve else 1, **each)
         self.make_flavor()
 

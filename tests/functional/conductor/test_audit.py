@@ -4,24 +4,42 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from moorage.compute.audits.audit import CheckName
+from moorage.conductor.auditing.checks.quotas import QuotasCheck
+from moorage.conductor.auditing.contract import Portion
+from moorage.core import uuids
 from moorage.core.clock import utcnow
 from moorage.db.tables.aggregates import aggregate_hosts, aggregates
 from moorage.db.tables.audits import audit_findings
-from moorage.db.tables.compute import addresses, nodes, operations, quota_usage, servers, services
+from moorage.db.tables.compute import (
+    actions,
+    addresses,
+    nodes,
+    operations,
+    quota_usage,
+    servers,
+    services,
+    traces,
+)
 from moorage.db.tables.moves import migrations
 from moorage.db.tables.placement import inventories, providers, resource_classes
 from moorage.drivers.contract import ServerSpec
+from moorage.drivers.image_caching import CachedImage
+from moorage.drivers.image_store import ImageStore
+from moorage.drivers.libvirt.storage.image_cache import DIRECTORY, ImageCache
 from moorage.placement.client.contract import ConsumerClaim, ReportedProvider
+from tests.functional.conductor import auditing
 from tests.functional.conductor.conftest import Yard
 from tests.support.processes import wait_until
 
@@ -35,25 +53,10 @@ class Auditing:
         self.yard = yard
 
     def audit(self, *only: CheckName, repair: str = "nothing") -> tuple[list[Any], dict[str, str]]:
-        """What is left, and which checks could not be made."""
-        asked = {"only": [name.value for name in only], "repair": repair}
-        reply = self.yard.api.simulate_post("/v2.1/moorage-audits", json={"audit": asked})
-        assert reply.status_code == 202, reply.text
-        path = f"/v2.1/moorage-audits/{reply.json['audit']['id']}"
-        wait_until(lambda: self.yard.get(path)["audit"]["stage"] == "done", "the audit", 60)
-        shown = self.yard.get(path)
-        return [one for one in shown["findings"] if not one["repaired"]], shown["audit"]["failures"]
+        return auditing.audit(self.yard, *only, repair=repair)
 
     def check(self, name: CheckName, part: str, *, safe: bool = True) -> None:
-        """It is named, by this check and no other; a repair mends it; a second look is clean."""
-        found, failures = self.audit()
-        assert failures == {}
-        assert [(one["check"], part in one["sentence"], one["safe"]) for one in found] == [
-            (name.value, True, safe)
-        ], found
-        left, _ = self.audit(repair="safe" if safe else "all")
-        assert left == []
-        assert self.audit() == ([], {})
+        auditing.check(self.yard, name, part, safe=safe)
 
     def write(self, statement: sa.Executable) -> None:
         def do(connection: Connection) -> None:
@@ -66,6 +69,12 @@ class Auditing:
         self.yard.await_status([uuid], "ACTIVE")
         self.yard.await_rest()
         return uuid
+
+    def act(self, uuid: str, action: dict[str, Any], status: str) -> None:
+        reply = self.yard.api.simulate_post(f"/v2.1/servers/{uuid}/action", json=action)
+        assert reply.status_code == 202, reply.text
+        self.yard.await_status([uuid], status)
+        self.yard.await_rest()
 
     def deleted_server(self) -> str:
         uuid = self.server()
@@ -132,6 +141,24 @@ def test_a_server_that_holds_something_elsewhere(cloud: Auditing) -> None:
     assert cloud.yard.client.allocations(uuid)[0] == held
 
 
+def test_a_migration_that_may_be_reverted_and_holds_nothing(cloud: Auditing) -> None:
+    uuid = cloud.server()
+    before, _ = cloud.yard.client.allocations(uuid)
+    cloud.act(uuid, {"resize": {"flavorRef": "2"}}, "VERIFY_RESIZE")
+    moves = sa.select(migrations.c.uuid).where(migrations.c.server_uuid == uuid, migrations.c.active)
+    with cloud.yard.placement.database.read() as connection:
+        migration = connection.execute(moves).scalar_one()
+    assert cloud.yard.client.allocations(migration)[0] == before
+    cloud.yard.client.release([migration])
+    cloud.check(
+        CheckName.ALLOCATIONS, f"migration {migration} of server {uuid} holds nothing of node", safe=False
+    )
+    assert cloud.yard.client.allocations(migration)[0] == before
+    cloud.act(uuid, {"revertResize": None}, "ACTIVE")
+    assert cloud.yard.client.allocations(uuid)[0] == before
+    assert cloud.audit() == ([], {})
+
+
 def test_a_migration_that_is_over_and_holds_something(cloud: Auditing) -> None:
     uuid = cloud.server()
     row, node = cloud.row(uuid), cloud.node()
@@ -170,6 +197,36 @@ def test_an_address_of_a_deleted_server(cloud: Auditing) -> None:
 def test_an_address_of_a_server_that_nobody_knows(cloud: Auditing) -> None:
     cloud.write(_address(NOBODY))
     cloud.check(CheckName.ADDRESSES, "which nobody knows", safe=False)
+
+
+def test_a_node_that_its_host_has_and_nobody_knows(cloud: Auditing) -> None:
+    """Its provider is an orphan's then, which must not be taken away."""
+    free = _free_node(cloud)
+    cloud.write(sa.delete(nodes).where(nodes.c.uuid == free.uuid))
+    found, _ = cloud.audit()
+    assert (found[0]["check"], found[0]["sentence"], found[0]["safe"]) == (
+        "nodes",
+        f"host {free.host} has node {free.uuid}, which nobody knows",
+        True,
+    )
+    assert cloud.audit(repair="all") == ([], {})
+    assert free.uuid in {node.uuid for node in (cloud.node(0), cloud.node(1))}
+    assert cloud.yard.client.aggregates([free.uuid]), "its provider is there"
+    assert cloud.audit() == ([], {})
+
+
+def test_a_node_that_its_host_does_not_have(cloud: Auditing) -> None:
+    host, uuid = cloud.node().host, "33333333-3333-4333-8333-333333333333"
+    _provider(cloud, uuid)
+    cloud.write(sa.insert(nodes).values(uuid=uuid, name="x", host=host, hypervisor_type="fake", facts={}))
+    found, _ = cloud.audit(CheckName.NODES)
+    assert [one["sentence"] for one in found] == [
+        f"host {host} does not have node {uuid}, which counts among its nodes"
+    ]
+    assert cloud.audit(CheckName.NODES, repair="safe") == ([], {})
+    assert cloud.audit(CheckName.NODES) == ([], {})
+    cloud.yard.client.delete_provider(uuid)
+    assert cloud.audit() == ([], {})
 
 
 def test_a_node_without_its_provider(cloud: Auditing, tmp_path: Path) -> None:
@@ -227,10 +284,68 @@ def test_a_server_that_its_host_has_not(cloud: Auditing) -> None:
     assert [one["sentence"] for one in found] == [
         f"host {row.host} does not have server {uuid}, which is active there"
     ]
+    assert [(one["remedy"], one["safe"]) for one in found] == [("put the server into error", False)]
+    assert cloud.audit(CheckName.HOST_SERVERS, repair="safe")[0] != [], "an operator has to say so"
+    assert cloud.audit(CheckName.HOST_SERVERS, repair="all") == ([], {})
+    assert cloud.row(uuid).vm_state == "error"
+    assert cloud.audit() == ([], {})
     cloud.yard.delete(uuid)
     cloud.yard.await_gone([uuid])
     cloud.yard.await_rest()
     assert cloud.audit() == ([], {})
+
+
+class Caching:
+    """A driver whose host has an image cache: that of libvirt's driver, which needs no libvirt."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory / DIRECTORY
+        self.directory.mkdir()
+        self._cache = ImageCache(directory, cast(ImageStore, None), "fake-1")
+
+    def cached_images(self) -> Sequence[CachedImage]:
+        return self._cache.listed(3600)
+
+    def expire_images(self) -> None:
+        self._cache.remove_unused(3600)
+
+    def put(self, name: str, hours: float) -> Path:
+        """Nobody has wanted it for so long."""
+        path = self.directory / name
+        path.write_bytes(b"\0" * 4096)
+        wanted = time.time() - hours * 3600
+        os.utime(path, (wanted, wanted))
+        return path
+
+
+def test_an_image_that_a_host_should_not_keep_any_more(
+    cloud: Auditing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if the chores of its driver had never come to it."""
+    cache, driver = Caching(tmp_path), cloud.yard.cloud.drivers["fake-1"]
+    for part in ("cached_images", "expire_images"):
+        monkeypatch.setattr(driver, part, getattr(cache, part), raising=False)
+    used, fresh = cache.put(f"{NOBODY}-used", 99), cache.put(f"{NOBODY}-fresh", 2)
+    foreign = cache.put("0a1b", 99)
+    os.link(used, tmp_path / "disk-of-a-server")
+    assert cloud.audit() == ([], {}), "neither what a server has or Nova had, nor what is due only just now"
+    left = cache.put(f"{NOBODY}-left", 99)
+    cloud.check(
+        CheckName.IMAGE_CACHES, f"host fake-1 keeps {left.name} (0 MiB) in its image cache, which nobody"
+    )
+    assert [path.exists() for path in (used, foreign, fresh, left)] == [True, True, False, False]
+
+
+def test_a_download_that_was_cut_off(
+    cloud: Auditing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, driver = Caching(tmp_path), cloud.yard.cloud.drivers["fake-1"]
+    for part in ("cached_images", "expire_images"):
+        monkeypatch.setattr(driver, part, getattr(cache, part), raising=False)
+    at_work = cache.put(f"{NOBODY}-0.fake-1.0011.part", 20)
+    cache.put(f"{NOBODY}-1.fake-1.2233.part", 30)
+    cloud.check(CheckName.IMAGE_CACHES, f"keeps {NOBODY}-1.fake-1.2233.part")
+    assert list(cache.directory.iterdir()) == [at_work]
 
 
 def test_an_aggregate_that_a_provider_is_not_in(cloud: Auditing) -> None:
@@ -254,6 +369,69 @@ def test_an_operation_that_nobody_will_look_at(cloud: Auditing) -> None:
     lost = {"server_id": row.id, "kind": "give_back", "step": "begin", "attempt": 99, "data": {}}
     cloud.write(sa.insert(operations).values(**lost, due_at=None))
     cloud.check(CheckName.LEDGER, "is not at its end, and not due at any time")
+
+
+@pytest.mark.parametrize("table", [traces, actions, operations, migrations], ids=lambda table: table.name)
+def test_rows_of_a_server_that_there_is_not(cloud: Auditing, table: sa.Table) -> None:
+    """As after a restore, whose order nobody watched over."""
+    uuid = cloud.deleted_server()
+    row = cloud.row(uuid)
+    if table is migrations:
+        _migration(cloud, row, cloud.node(), uuids.generate(), "completed", active=False)
+    rows = sa.select(sa.func.count()).select_from(table).where(table.c.server_id == row.id)
+    with cloud.yard.placement.database.read() as connection:
+        count = connection.execute(rows).scalar_one()
+    assert count > 0
+    for other in (traces, actions, operations, migrations):
+        if other is not table:
+            cloud.write(sa.delete(other).where(other.c.server_id == row.id))
+    with _unwatched(cloud, table):
+        cloud.write(sa.delete(servers).where(servers.c.id == row.id))
+        cloud.check(CheckName.LEDGER, f"{count} rows of {table.name} are of servers that there are not")
+    with cloud.yard.placement.database.read() as connection:
+        assert connection.execute(rows).scalar_one() == 0
+
+
+@contextmanager
+def _unwatched(cloud: Auditing, table: sa.Table) -> Iterator[None]:
+    """Rows of this table may refer to servers that there are not."""
+    database = cloud.yard.placement.database
+    if not database.is_postgresql:
+
+        def loosen(connection: Any, *_: object) -> None:
+            connection.execute("PRAGMA foreign_keys = OFF")
+
+        sa.event.listen(database.engine, "connect", loosen)
+        database.engine.dispose()
+        yield
+        sa.event.remove(database.engine, "connect", loosen)
+        database.engine.dispose()
+        return
+    found = sa.text(
+        "SELECT conname, pg_get_constraintdef(oid) FROM pg_constraint "
+        "WHERE contype = 'f' AND conrelid = CAST(:name AS regclass) AND confrelid = 'servers'::regclass"
+    )
+    with database.read() as connection:
+        ((name, definition),) = connection.execute(found, {"name": table.name}).all()
+    cloud.write(sa.text(f"ALTER TABLE {table.name} DROP CONSTRAINT {name}"))
+    yield
+    cloud.write(sa.text(f"ALTER TABLE {table.name} ADD CONSTRAINT {name} {definition}"))
+
+
+def test_a_check_that_is_broken_costs_no_other_one(cloud: Auditing, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a mistake of ours, which nobody expected: it is told, and the audit ends."""
+
+    def broken(_self: QuotasCheck) -> Iterator[Portion]:
+        raise TypeError("a mistake")
+        yield
+
+    uuid = cloud.deleted_server()
+    cloud.write(_address(uuid))
+    with monkeypatch.context() as patched:
+        patched.setattr(QuotasCheck, "look", broken)
+        found, failures = cloud.audit()
+    assert ([one["check"] for one in found], failures) == (["addresses"], {"quotas": "TypeError: a mistake"})
+    assert cloud.audit(repair="safe") == ([], {})
 
 
 def test_what_is_seen_only_once_is_not_told(cloud: Auditing) -> None:

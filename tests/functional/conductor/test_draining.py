@@ -209,8 +209,8 @@ def test_cancelled_it_begins_nothing_more(harbour: Make) -> None:
 
 def test_the_deadline_ends_it(harbour: Make) -> None:
     place = harbour()
-    on_host(place, "fake-1", 2, metadata={"fake:live_migrate": "delay=2"})
-    drain = ended(place, begin(place, "fake-1", max_parallel=1, deadline_seconds=1))
+    on_host(place, "fake-1", 2, metadata={"fake:live_migrate": "delay=8"})
+    drain = ended(place, begin(place, "fake-1", max_parallel=1, deadline_seconds=5))
     assert drain["state"] == "finished"
     assert sorted(states(drain).values()) == ["moved", "staying"]
     assert "The drain's deadline has passed." in {server["reason"] for server in drain["servers"]}
@@ -237,11 +237,19 @@ def test_a_host_is_drained_once_at_a_time(harbour: Make) -> None:
     with place.cloud.placement.database.read() as connection:
         assert purging.count(connection, Remains.DRAINS, utcnow()) == 1
     again = ended(place, begin(place, "fake-1"))
-    assert again["disabled_host"] is False  # it was disabled already: whoever ends this leaves it so
+    assert again["disabled_host"] is True  # as it was by the first: whoever ends this may enable it
     assert [drain["id"] for drain in place.cloud.get("/v2.1/moorage-drains?host=fake-1")["drains"]] == [
         again["id"],
         first,
     ]
+
+
+def test_a_host_that_somebody_disabled_before_is_left_so(harbour: Make) -> None:
+    place = harbour()
+    place.set_service("fake-1", status="disabled", disabled_reason="the fan is loud")
+    assert ended(place, begin(place, "fake-1"))["disabled_host"] is False
+    (service,) = place.cloud.get("/v2.1/os-services?host=fake-1&binary=nova-compute")["services"]
+    assert service["disabled_reason"] == "the fan is loud"
 
 
 def test_what_makes_no_sense_is_refused(harbour: Make) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
+from prometheus_client import REGISTRY
 
 from moorage.bus.contract import DISCARD
 from moorage.core.clock import utcnow
@@ -36,7 +37,10 @@ def test_a_claim_that_a_dead_conductor_left_is_not_in_the_servers_own_way(stand:
 
 def test_who_lost_its_lease_leaves_alone_what_its_successor_claimed(stand: Stand) -> None:
     stand.placement.after_claim = lambda: stand.set_operation(lease="successor")
+    before = REGISTRY.get_sample_value("moorage_conductor_fenced_total")
+    assert before is not None
     stand.work("late")
+    assert REGISTRY.get_sample_value("moorage_conductor_fenced_total") == before + 1
     assert stand.operation().lease == "successor"
     assert len(stand.held()) == 1
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from moorage.compute.hosts import registry
 from moorage.conductor.chores.overlap_watch import OVERLAPS, OverlapWatch
 from moorage.conductor.ownership import overlaps
 from moorage.conductor.ownership.overlaps import OverlapReason
-from moorage.db import engine, migrate
 from moorage.db.database import Database
 from moorage.drivers.ironic.nodes.partition import Partition
 
@@ -54,14 +52,6 @@ def test_hosts_of_a_partition_that_are_no_peers_overlap() -> None:
 def test_an_agent_of_an_earlier_release_that_says_an_empty_key_serves_all() -> None:
     assert found(a={"key": "", "shard": "", "peers": []}, b=ALL) == []
     assert found(a={"key": "", "shard": "", "peers": []}, b=UNNAMED) == [("a", "b", OverlapReason.PARTITIONS)]
-
-
-@pytest.fixture
-def database(database_url: str) -> Iterator[Database]:
-    connected = engine.connect(database_url)
-    migrate.sync(connected)
-    yield Database(connected)
-    connected.dispose()
 
 
 def test_conductors_say_it_once_and_count_it(database: Database, caplog: pytest.LogCaptureFixture) -> None:

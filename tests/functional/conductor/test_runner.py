@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +16,11 @@ from moorage.conductor.engine import runner
 from moorage.conductor.engine.operation_notifications import OperationNotifications
 from moorage.conductor.engine.runner import Runner
 from moorage.conductor.engine.work import Work
+from moorage.core.clock import utcnow
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations
 from moorage.ledger.declared import Step
+from moorage.placement.client.contract import PlacementUnavailableError
 from tests.functional.conductor.ledger_rows import enqueue, make_server
 
 OPERATIONS = 5
@@ -121,6 +124,29 @@ def test_what_failed_too_often_is_given_up(database: Database, ids: list[int]) -
     assert rows(database)[ids[1]].error == "LookupError: no such thing"
 
 
+@pytest.mark.parametrize("error", [LookupError("no such thing"), PlacementUnavailableError("it is away")])
+def test_a_reason_is_told_once_however_often_it_is_tried_again(
+    database: Database, ids: list[int], caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    """And once more at the end, as that of the operation's failure."""
+
+    def second(work: Work[Counted]) -> None:
+        raise error
+
+    caplog.set_level(logging.INFO)
+    for each in ids[1:]:
+        set_columns(database, each, due_at=None)
+    for _ in range(runner._MOST_TRIES + 1):
+        set_columns(database, ids[0], due_at=utcnow())
+        run(database, Counting(second))
+    assert rows(database)[ids[0]].outcome == "failed"
+    lines = [f"{record.getMessage()} {record.exc_info or ''}" for record in caplog.records]
+    told = [line for line in lines if str(error) in line]
+    assert [line.partition(" ")[0] for line in told] == ["step", "count"], told
+    is_outage = isinstance(error, PlacementUnavailableError)
+    assert ("Traceback" in caplog.text) is not is_outage, "a traceback of what nobody expected"
+
+
 def test_what_can_t_even_be_given_up_keeps_nobody_else_from_ending(
     database: Database, ids: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,3 +194,32 @@ def test_a_step_that_is_not_declared_is_told(database: Database, ids: list[int])
     before = runner.UNDECLARED.labels("count", "second", "begin")._value.get()
     run(database, Counting(astray))
     assert runner.UNDECLARED.labels("count", "second", "begin")._value.get() == before + OPERATIONS
+
+
+class Climbing(Counting):
+    """Each step is kept by itself; a test says what happens in the first one."""
+
+    def run(self, step: str, batch: Sequence[Work[Any]]) -> None:
+        for work in batch:
+            work.state.steps += 1
+            if step == "begin":
+                self._second(work)
+                work.advance("second")
+            else:
+                work.finish()
+
+
+def test_one_that_stops_hands_over_what_could_go_on(database: Database, ids: list[int]) -> None:
+    """The step under way is finished and kept; the next one is another conductor's to take, at once."""
+    runners: list[Runner] = []
+    kind = Climbing(lambda work: runners[0].stop())
+    notices = OperationNotifications(NoNotifications())
+    runners += [Runner(database, {kind.name: kind}, notices, threads=0) for _ in range(2)]
+    stopped, other = runners
+    stopped.run_once("stopped")
+    found = rows(database)
+    assert {(found[each].step, found[each].lease, found[each].data["steps"]) for each in ids} == {
+        ("second", None, 1)
+    }
+    other.run_once("other")
+    assert {rows(database)[each].outcome for each in ids} == {"done"}

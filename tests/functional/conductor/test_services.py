@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
+from moorage.conductor.agents.presence import Presence
 from moorage.core import uuids
 from moorage.placement.client.contract import ConsumerClaim
 from tests.functional.conductor.conftest import Yard
@@ -38,6 +40,38 @@ def test_a_conductor_that_ended_is_shown_as_down(yard: Make) -> None:
     assert services(cloud, "nova-conductor")[0]["state"] == "up"
     cloud.cloud.stop()
     wait_until(lambda: services(cloud, "nova-conductor")[0]["state"] == "down", "its state", 10)
+
+
+def test_two_conductors_of_a_machine_are_one_entry_that_is_up_as_long_as_one_of_them_lives(
+    yard: Make,
+) -> None:
+    beats = {"compute.service_down_time": 1, "conductor.heartbeat_interval": 0.2}
+    cloud = yard(hosts=0, **beats, **{"conductor.host": "control-1"})
+    other = Presence(cloud.placement.database, "control-1", 0.2)
+    other.start()
+    wait_until(lambda: bool(services(cloud, "nova-conductor")), "the conductors", 10)
+    cloud.cloud.stop()
+    ended = time.monotonic()
+    while time.monotonic() < ended + 3:
+        assert [(one["host"], one["state"]) for one in services(cloud, "nova-conductor")] == [
+            ("control-1", "up")
+        ]
+    other.stop()
+    wait_until(lambda: services(cloud, "nova-conductor")[0]["state"] == "down", "its state", 10)
+
+
+def test_two_conductors_with_names_of_their_own_are_two_entries(yard: Make) -> None:
+    beats = {"compute.service_down_time": 1, "conductor.heartbeat_interval": 0.2}
+    cloud = yard(hosts=0, **beats, **{"conductor.host": "control-1"})
+    other = Presence(cloud.placement.database, "control-2", 0.2)
+    other.start()
+
+    def states() -> dict[str, str]:
+        return {one["host"]: one["state"] for one in services(cloud, "nova-conductor")}
+
+    wait_until(lambda: states() == {"control-1": "up", "control-2": "up"}, "both", 10)
+    other.stop()
+    wait_until(lambda: states() == {"control-1": "up", "control-2": "down"}, "the end of one", 10)
 
 
 def test_a_conductor_that_lives_comes_back_when_it_is_deleted(yard: Make) -> None:

@@ -134,13 +134,14 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(node=st.sampled_from(NODES), host=st.sampled_from([*HOSTS, None, None]), late=st.booleans())
     def move_node(self, node: str, host: str | None, late: bool) -> None:
-        """To another host, which may say so before the old one does, or to none."""
+        """To another host, or to none. The host may say so before the old one does, and is not heeded until
+        the old one has given the node up: it says so again with its next heartbeat."""
         before = next((name for name, held in self.hosts.items() if node in held), None)
         if before is not None:
             self.hosts[before].remove(node)
         if host is not None:
             self.hosts[host].add(node)
-        for name in (host, before) if late else (before, host):
+        for name in (host, before, host) if late else (before, host):
             if name is not None:
                 self.site.beat(name, *sorted(self.hosts[name]))
 

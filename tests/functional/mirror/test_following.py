@@ -100,8 +100,8 @@ def test_a_node_that_moves_changes_its_aggregates(site: Site) -> None:
     site.aggregate("only-one", "one")
     site.aggregate("only-two", "two")
     site.put("a", "both", "only-one", "theirs")
+    site.beat("one", "b")  # nobody takes a node of a host that has it
     site.beat("two", "a", "c")
-    site.beat("one", "b")
     site.follow_nodes()
     assert site.says("a", "b", "c") == {
         "a": {"both", "only-two", "theirs"},

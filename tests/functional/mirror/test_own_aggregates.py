@@ -25,6 +25,7 @@ def test_a_node_is_in_the_own_aggregate_of_its_host_and_moves_with_it(site: Site
     site.add("b", "o")
     assert [site.owners(node, "a", "b") for node in "nmo"] == [{"a"}, {"a"}, {"b"}]
     assert targets(site, "a") == TargetNodes((), uuid_of("n")) or targets(site, "a").together == uuid_of("m")
+    site.beat("a", "m")
     site.beat("b", "o", "n")
     assert targets(site, "b") == TargetNodes((uuid_of("n"),), uuid_of("o"))
     site.follow_nodes()
@@ -42,6 +43,7 @@ def test_the_only_node_of_a_host_is_asked_for_by_itself(site: Site) -> None:
 def test_what_an_older_conductor_took_out_of_the_outbox_is_named_and_then_put_right(site: Site) -> None:
     site.add("a", "n", "m")
     site.add("b", "o")
+    site.beat("a", "m")
     site.beat("b", "o", "n")
     with site.cloud.database.write() as connection:
         connection.execute(sa.delete(unmirrored_nodes))

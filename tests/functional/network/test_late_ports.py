@@ -73,9 +73,10 @@ def test_one_that_comes_during_the_build_is_deleted_by_it(
 ) -> None:
     """While the second one is being bound, say."""
     uuid = cloud.boot()
-    wait_until(lambda: len(stage.ports_of(uuid)) == 1, "the second request", 30)
+    wait_until(lambda: proxy.struck == 1, "the first request", 30)
     binding = threading.Event()
     proxy.fail(Fault(works=True, until=binding, method="PUT", path="/ports/", times=1))
+    wait_until(lambda: len(stage.ports_of(uuid)) == 1, "the second request", 30)
     released.set()
     wait_until(lambda: len(stage.ports_of(uuid)) == 2, "the late port", 10)
     binding.set()

@@ -11,6 +11,7 @@ from moorage.core import log
 from moorage.core.context import WorkContext
 from tests.functional.network.asking import boot
 from tests.support.crossing import PROJECT, Crossing
+from tests.support.processes import wait_until
 from tests.support.stage_neutron import StageNeutron
 
 GLOBAL = "req-11111111-2222-4333-8444-555555555555"
@@ -86,6 +87,19 @@ def test_ports_of_servers_that_are_made_together_go_by_the_request_of_each(
         assert cloud.settled(uuid)["status"] == "ACTIVE"
     made = [given for method, given in neutron.request_ids if method == "POST"]
     assert sorted(made) == sorted(own for _, own in wanted)
+
+
+def test_a_host_that_a_boot_leaves_knows_the_request_as_well(
+    crossing: Callable[..., Crossing], kept: Kept
+) -> None:
+    cloud = crossing()
+    cloud.start_conductor()
+    cloud.start_agent("one", faults="fail")
+    uuid, own = boot(cloud, {})
+    assert cloud.settled(uuid)["status"] == "ERROR"
+    wait_until(lambda: any("discard took" in message for message, _ in kept.about(uuid)), "the discard", 30)
+    (work,) = [work for message, work in kept.about(uuid) if "discard took" in message]
+    assert (work.request_id, work.project_id, work.host) == (own, PROJECT, "one")
 
 
 def test_a_failure_leaves_its_reason_once(crossing: Callable[..., Crossing], kept: Kept) -> None:

@@ -24,13 +24,17 @@ class CheckName(StrEnum):
     ADDRESSES = "addresses"
     PORTS = "ports"
     LOST_PORTS = "lost-ports"
+    NODES = "nodes"
     PROVIDERS = "providers"
     ORPHANED_PROVIDERS = "orphaned-providers"
     HOST_SERVERS = "host-servers"
     MACHINES = "machines"
+    IMAGE_CACHES = "image-caches"
     AGGREGATES = "aggregates"
     MOVES = "moves"
     LEDGER = "ledger"
+    ERA = "era"
+    QUEUES = "queues"
 
 
 class Repair(StrEnum):
@@ -114,6 +118,12 @@ def fail(connection: Connection, uuid: str, failures: dict[str, str]) -> None:
 def finish(connection: Connection, uuid: str) -> None:
     values = {"stage": Stage.DONE.value, "finished_at": utcnow(), "at_check": ""}
     connection.execute(sa.update(audits).where(audits.c.uuid == uuid).values(values))
+
+
+def abandon(connection: Connection) -> None:
+    """After a restore: nobody waits for those that were asked for before it."""
+    values = {"stage": Stage.DONE.value, "finished_at": utcnow(), "at_check": ""}
+    connection.execute(sa.update(audits).where(audits.c.finished_at.is_(None)).values(values))
 
 
 def _of(row: sa.Row[tuple[object, ...]]) -> Audit:

@@ -20,6 +20,10 @@ MEND = "mend"
 """The kind of operation that repairs something about a server."""
 
 
+ANEW = "anew"
+"""Among the facts of a suspect, for `mend`: whatever the server holds, its flavor or node is another now."""
+
+
 class Ending(StrEnum):
     REPAIRED = "repaired"
     GONE = "gone"

@@ -32,6 +32,8 @@ from moorage.db.tables.compute import services as service_table
 from moorage.db.tables.drains import drained_servers, drains
 from moorage.scheduler.rebalance.proposal import Goal
 
+_DRAINED = "drained "
+"""How the reason begins for which a drain disables a host; an operator's own says something else."""
 _SEVERAL = ""
 """In the place of the host of a rebalance. A conductor of the release before takes it for a host without
 servers, and calls the servers of the rebalance gone: nothing is moved, and nothing is lost."""
@@ -56,8 +58,10 @@ def begin(
         raise ConflictError(f"Host {host} is being drained already.")
     require_state(connection, host, way, down_time=down_time)
     uuid = uuids.generate()
-    if not service.disabled:
-        services.update(connection, service, disabled=True, disabled_reason=f"drained ({uuid})")
+    # What an earlier drain disabled may be enabled again, as after one whose host died in the midst of it.
+    is_ours = not service.disabled or (service.disabled_reason or "").startswith(_DRAINED)
+    if is_ours:
+        services.update(connection, service, disabled=True, disabled_reason=f"{_DRAINED}({uuid})")
     drain = _write(
         connection,
         origin,
@@ -66,7 +70,7 @@ def begin(
         way=way.value,
         max_parallel=max_parallel,
         deadline_at=deadline_at,
-        disabled_host=not service.disabled,
+        disabled_host=is_ours,
     )
     meet(connection, drain.id, servers_on(connection, host))
     return drain

@@ -42,8 +42,10 @@ class Remains(StrEnum):
 
 def count(connection: Connection, what: Remains, before: datetime) -> int:
     """How many rows would go; of a server's, only those of servers that stay."""
-    counted = sa.select(sa.func.count()).select_from(_FOUND[what](before).subquery())
-    return int(connection.execute(counted).scalar_one())
+    found = _FOUND[what](before)
+    if what in _OF_SERVERS:
+        found = found.where(_KEYS[what].table.c.server_id.not_in(_servers(before)))
+    return int(connection.execute(sa.select(sa.func.count()).select_from(found.subquery())).scalar_one())
 
 
 def purge(connection: Connection, what: Remains, before: datetime) -> int:
@@ -147,3 +149,5 @@ _KEYS: Mapping[Remains, sa.Column[int] | sa.Column[str]] = {
     Remains.MACHINE_FAILURES: machine_failures.c.uuid,
     Remains.DRAINS: drains.c.id,
 }
+_OF_SERVERS = (Remains.OPERATIONS, Remains.TRACES, Remains.ACTIONS, Remains.MIGRATIONS)
+"""Which go along with their servers."""

@@ -37,3 +37,9 @@ def hosts_up(connection: Connection, down_after: timedelta) -> set[str]:
     """The hosts whose agents are up."""
     query = sa.select(services.c.host).where(services.c.binary == AGENT_BINARY, is_up(down_after))
     return set(connection.execute(query).scalars())
+
+
+def hosts_heard(connection: Connection, since: datetime) -> set[str]:
+    """The hosts whose agents have sent a heartbeat, whatever anybody has declared."""
+    query = sa.select(services.c.host).where(services.c.binary == AGENT_BINARY, services.c.seen_at >= since)
+    return set(connection.execute(query).scalars())

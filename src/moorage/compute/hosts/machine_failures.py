@@ -168,6 +168,10 @@ def quarantined(
     return {row.machine_uuid: Quarantine(*row) for row in connection.execute(query)}
 
 
+def count_quarantined(connection: Connection) -> int:
+    return connection.execute(sa.select(sa.func.count()).select_from(quarantine)).scalar_one()
+
+
 def history(connection: Connection) -> list[FailureRecord]:
     """Newest first."""
     columns = [failures.c[name] for name in FailureRecord._fields]

@@ -14,6 +14,8 @@ from moorage.db.upsert import insert_if_absent
 
 AGENT_BINARY = "nova-compute"
 """The name by which clients know an agent."""
+BEFORE_THE_AGENT = 0
+"""The version of a host whose agent has not come yet."""
 CONDUCTOR_BINARY = "nova-conductor"
 """The name by which they know a conductor, which is the scheduler too: see docs/compute/api.md."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 
 import sqlalchemy as sa
@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.hosts import backlog
 from moorage.compute.hosts.backlog import BacklogKind
-from moorage.db.among import among
+from moorage.db.among import among, one_of
 from moorage.db.tables.compute import nodes, servers
 
 VANISHED = "vanished"
@@ -24,14 +24,21 @@ def remove_providers(connection: Connection, node_uuids: Collection[str]) -> Non
     backlog.add(connection, BacklogKind.PROVIDER, node_uuids, timedelta(0), _GONE)
 
 
-def forget_after(connection: Connection, server_id: int) -> None:
-    """The server is deleted, which may have been the last one on a node that is gone."""
-    of_server = sa.select(servers.c.node_uuid).where(servers.c.id == server_id).scalar_subquery()
-    carries = sa.exists().where(servers.c.node_uuid == nodes.c.uuid, servers.c.deleted_at.is_(None))
-    gone = sa.delete(nodes).where(
-        nodes.c.uuid == of_server, nodes.c.facts[VANISHED].as_boolean().is_(True), ~carries
+_CARRIES = sa.exists().where(servers.c.node_uuid == nodes.c.uuid, servers.c.deleted_at.is_(None))
+_FORGET = (
+    sa.delete(nodes)
+    .where(
+        nodes.c.uuid.in_(sa.select(servers.c.node_uuid).where(one_of(servers.c.id, "ids"))),
+        nodes.c.facts[VANISHED].as_boolean().is_(True),
+        ~_CARRIES,
     )
-    remove_providers(connection, connection.execute(gone.returning(nodes.c.uuid)).scalars().all())
+    .returning(nodes.c.uuid)
+)
+
+
+def forget_after(connection: Connection, server_ids: Sequence[int]) -> None:
+    """The servers are deleted, which may have been the last ones on nodes that are gone."""
+    remove_providers(connection, connection.execute(_FORGET, {"ids": server_ids}).scalars().all())
 
 
 def mark(connection: Connection, node_uuids: Collection[str]) -> None:

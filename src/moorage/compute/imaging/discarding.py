@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
@@ -9,7 +11,8 @@ from moorage.compute.servers.server import Server
 from moorage.db.tables.compute import operations
 from moorage.ledger import queue
 
-IMAGING = ("snapshot", "backup", "shelve")
+_SHELVE = "shelve"
+IMAGING = ("snapshot", "backup", _SHELVE)
 """Kinds of operations that put a server into an image, as `image_id` in their data says."""
 DISCARD = "discard_image"
 SHELVED_IMAGE = "shelved_image"
@@ -26,14 +29,27 @@ def cancel_all_else(connection: Connection, server: Server) -> None:
     queue.cancel(connection, server.id, sparing=(DISCARD,))
 
 
-def unfinished(connection: Connection, server: Server) -> list[str]:
-    """The images that are being made of a server."""
-    query = sa.select(operations.c.data).where(
-        operations.c.server_id == server.id,
-        operations.c.kind.in_(IMAGING),
-        operations.c.finished_at.is_(None),
-    )
-    return [str(data["image_id"]) for data in connection.execute(query).scalars()]
+_UNFINISHED = sa.select(operations.c.kind, operations.c.data).where(
+    operations.c.server_id == sa.bindparam("server"),
+    operations.c.kind.in_(IMAGING),
+    operations.c.finished_at.is_(None),
+)
+
+
+class UnfinishedImage(NamedTuple):
+    image_id: str
+    even_whole: bool
+    """Nobody asked for it as such: a server was to be shelved in it, and is not."""
+
+
+def unfinished(connection: Connection, server: Server) -> list[UnfinishedImage]:
+    """The images that are being made of a server; their data may have come just now."""
+    needed = server.request.get(SHELVED_IMAGE, {}).get("id")
+    found = connection.execute(_UNFINISHED, {"server": server.id})
+    return [
+        UnfinishedImage(str(data["image_id"]), kind == _SHELVE and data["image_id"] != needed)
+        for kind, data in found
+    ]
 
 
 def discard_shelved(connection: Connection, server: Server) -> None:

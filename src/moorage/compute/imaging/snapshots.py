@@ -24,7 +24,7 @@ from moorage.core.clock import utcnow
 from moorage.ledger import queue
 
 SNAPPABLE = (VmState.ACTIVE, VmState.STOPPED, VmState.PAUSED, VmState.SUSPENDED)
-_PATIENCE = timedelta(minutes=2)
+PATIENCE = timedelta(minutes=2)
 """For whoever makes the record of the image; longer than Glance is waited for."""
 
 
@@ -61,7 +61,7 @@ def begin(
     action_id = actions.start(connection, server.id, action, origin)
     servers.set_state(connection, server.id, task_state=task_state)
     data = {"image_id": image_id, **(more or {})}
-    queue.enqueue(connection, server.id, kind, data, action_id, due_at=utcnow() + _PATIENCE)
+    queue.enqueue(connection, server.id, kind, data, action_id, due_at=utcnow() + PATIENCE)
 
 
 def go_on(connection: Connection, server: Server) -> None:

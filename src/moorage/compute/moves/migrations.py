@@ -138,14 +138,16 @@ def end_with_server(connection: Connection, migration: Migration) -> None:
 
 def active(connection: Connection, server_id: int) -> Migration | None:
     """The move that a server is in the middle of: one at the most."""
-    query = (
-        sa.select(*_COLUMNS)
-        .where(migrations.c.server_id == server_id, migrations.c.active)
-        .order_by(migrations.c.id.desc())
-        .limit(1)
-    )
-    row = connection.execute(query).one_or_none()
+    row = connection.execute(_ACTIVE, {"server": server_id}).one_or_none()
     return None if row is None else Migration(*row)
+
+
+_ACTIVE = (
+    sa.select(*_COLUMNS)
+    .where(migrations.c.server_id == sa.bindparam("server"), migrations.c.active)
+    .order_by(migrations.c.id.desc())
+    .limit(1)
+)
 
 
 def active_of(connection: Connection, server_ids: Sequence[int]) -> dict[int, Migration]:

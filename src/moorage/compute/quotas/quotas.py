@@ -26,13 +26,18 @@ _CLASS = "class:"
 Limits = Mapping[str, int]
 
 
+def class_owner(name: str) -> str:
+    """Whose limits those of a class are, in the table."""
+    return _CLASS + name
+
+
 def defaults(connection: Connection, configured: Limits) -> dict[str, int]:
     """What holds for a project that nobody set limits for."""
-    return {**configured, **_stored(connection, _CLASS + DEFAULT_CLASS, "")}
+    return {**configured, **_stored(connection, class_owner(DEFAULT_CLASS), "")}
 
 
 def of_class(connection: Connection, configured: Limits, name: str) -> dict[str, int]:
-    return {**configured, **_stored(connection, _CLASS + name, "")}
+    return {**configured, **_stored(connection, class_owner(name), "")}
 
 
 def of_project(connection: Connection, configured: Limits, project_id: str) -> dict[str, int]:
@@ -59,7 +64,7 @@ def in_force(
     connection: Connection, configured: Limits, project_id: str, user_id: str
 ) -> tuple[dict[str, int], dict[str, int]]:
     """What `of_project` and `own_limits` say, in one look: each boot asks for both."""
-    default = _CLASS + DEFAULT_CLASS
+    default = class_owner(DEFAULT_CLASS)
     found: dict[tuple[str, str], dict[str, int]] = {}
     asked = {"default": default, "project": project_id, "user": user_id}
     for owner, user, resource, bound in connection.execute(_IN_FORCE, asked):
@@ -81,7 +86,7 @@ def set_limits(connection: Connection, project_id: str, user_id: str, limits: Li
 
 
 def set_class(connection: Connection, name: str, limits: Limits) -> None:
-    _store(connection, _CLASS + name, "", limits)
+    _store(connection, class_owner(name), "", limits)
 
 
 def _store(connection: Connection, owner: str, user_id: str, limits: Limits) -> None:

@@ -6,7 +6,8 @@ the first one took.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,9 +80,13 @@ def of_one(flavor: Mapping[str, Any]) -> dict[str, int]:
     return {"instances": 1, "cores": int(flavor["vcpus"]), "ram": int(flavor["ram"])}
 
 
-def give_back(connection: Connection, project_id: str, flavor: Mapping[str, Any]) -> None:
-    """A server is gone."""
-    add(connection, project_id, of_one(flavor), -1)
+def give_back(connection: Connection, gone: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+    """Servers are gone: the project and the flavor of each. Projects are locked in their order."""
+    totals: dict[str, Counter[str]] = defaultdict(Counter)
+    for project_id, flavor in gone:
+        totals[project_id].update(of_one(flavor))
+    for project_id, total in sorted(totals.items()):
+        add(connection, project_id, total, -1)
 
 
 def of_project(connection: Connection, project_id: str) -> dict[str, int]:

@@ -107,9 +107,13 @@ def create(
 
 def rows_of(request: CreationRequest, count: int) -> tuple[CreatedServers, list[dict[str, Any]]]:
     """The rows that the servers of a request will have."""
-    reservation_id = "r-" + random_text.draw(_ID_LETTERS, 8)
+    reservation_id = new_reservation_id()
     rows = [_row(request.origin, request.wanted, reservation_id, index, count) for index in range(count)]
     return CreatedServers(reservation_id, [row["uuid"] for row in rows]), rows
+
+
+def new_reservation_id() -> str:
+    return "r-" + random_text.draw(_ID_LETTERS, 8)
 
 
 _INSERT = sa.insert(servers).returning(servers.c.uuid, servers.c.id)

@@ -77,8 +77,8 @@ def cut_short(connection: Connection, server: Server) -> None:
     """Whatever is going on with the server ends here; an image that was being made of it goes."""
     unfinished = discarding.unfinished(connection, server)
     discarding.cancel_all_else(connection, server)
-    for image_id in unfinished:
-        discarding.discard(connection, server, image_id)
+    for image_id, even_whole in unfinished:
+        discarding.discard(connection, server, image_id, even_whole=even_whole)
 
 
 def start(connection: Connection, server: Server, origin: Origin) -> None:

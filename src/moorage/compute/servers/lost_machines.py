@@ -40,6 +40,12 @@ def lose(connection: Connection, host: str, server_uuids: Collection[str]) -> No
         _lose(connection, among(connection, servers.c.uuid, server_uuids) & (servers.c.host == host))
 
 
+def lose_missing(connection: Connection, host: str, server_uuid: str) -> None:
+    """A host does not have the server that should be there, and an operator has it told so."""
+    missing = (servers.c.uuid == server_uuid) & (servers.c.host == host)
+    _lose(connection, missing, f"Host {host} does not have the server.")
+
+
 def find_again(connection: Connection, server: Server) -> None:
     """It was seen, or an administrator knows better."""
     if server.request.get(LOST):
@@ -47,7 +53,7 @@ def find_again(connection: Connection, server: Server) -> None:
         records.update(connection, server.id, request=request)
 
 
-def _lose(connection: Connection, condition: sa.ColumnElement[bool]) -> None:
+def _lose(connection: Connection, condition: sa.ColumnElement[bool], why: str = "") -> None:
     busy = sa.exists().where(operations.c.server_id == servers.c.id, operations.c.finished_at.is_(None))
     query = (
         sa.select(servers.c.id, servers.c.uuid, servers.c.node_uuid, servers.c.host, servers.c.request)
@@ -56,8 +62,8 @@ def _lose(connection: Connection, condition: sa.ColumnElement[bool]) -> None:
         .with_for_update()
     )
     for row in connection.execute(query).all():
-        LOG.error("the machine of server %s is gone: Ironic has it no more", row.uuid)
-        details = f"Ironic has no machine any more for node {row.node_uuid} of host {row.host}."
+        details = why or f"Ironic has no machine any more for node {row.node_uuid} of host {row.host}."
+        LOG.error("the machine of server %s is gone: %s", row.uuid, details)
         records.set_state(
             connection,
             row.id,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -82,31 +82,36 @@ def _settable(columns: dict[str, Any]) -> dict[Any, Any]:
     return {servers.c[name]: value for name, value in columns.items()}
 
 
-def mark_deleted(connection: Connection, server_id: int) -> None:
-    """The end: nothing is left of the server but its record. Said twice, it gives back once."""
-    now = utcnow()
-    gone = (
-        sa.update(servers)
-        .where(servers.c.id == server_id, servers.c.deleted_at.is_(None))
-        .values(
-            vm_state=VmState.DELETED,
-            task_state=None,
-            power_state=PowerNumber.NONE,
-            addresses={},
-            terminated_at=now,
-            deleted_at=now,
-            updated_at=now,
-        )
-        .returning(servers.c.project_id, servers.c.flavor, servers.c.request)
+_MARK_DELETED = (
+    sa.update(servers)
+    .where(one_of(servers.c.id, "ids"), servers.c.deleted_at.is_(None))
+    .values(
+        vm_state=VmState.DELETED,
+        task_state=None,
+        power_state=PowerNumber.NONE,
+        addresses={},
+        terminated_at=sa.bindparam("now"),
+        deleted_at=sa.bindparam("now"),
+        updated_at=sa.bindparam("now"),
     )
-    row = connection.execute(gone).one_or_none()
-    if row is None:
+    .returning(servers.c.id, servers.c.project_id, servers.c.flavor, servers.c.request)
+)
+_LEAVE_GROUPS = sa.delete(server_group_members).where(one_of(server_group_members.c.server_id, "ids"))
+
+
+def mark_deleted(connection: Connection, server_ids: Sequence[int]) -> None:
+    """The end: nothing is left of the servers but their records. Said twice, it gives back once."""
+    gone = connection.execute(_MARK_DELETED, {"ids": server_ids, "now": utcnow()}).all()
+    if not gone:
         return
-    connection.execute(sa.delete(server_group_members).where(server_group_members.c.server_id == server_id))
-    if not row.request.get(usage.UNCOUNTED):
-        usage.give_back(connection, row.project_id, row.flavor)
-    move = migrations.active(connection, server_id)
-    if move is not None:
+    ids = [row.id for row in gone]
+    connection.execute(_LEAVE_GROUPS, {"ids": ids})
+    usage.give_back(
+        connection, [(row.project_id, row.flavor) for row in gone if not row.request.get(usage.UNCOUNTED)]
+    )
+    moves = migrations.active_of(connection, ids)
+    for row in sorted((row for row in gone if row.id in moves), key=lambda row: str(row.project_id)):
+        move = moves[row.id]
         usage.resized(connection, row.project_id, row.flavor, row.flavor, move.reserved)
         migrations.end_with_server(connection, move)
 

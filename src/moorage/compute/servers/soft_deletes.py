@@ -62,6 +62,6 @@ def restore(
 
 def reclaim_later(connection: Connection, server: Server, interval: int) -> None:
     """It counts no longer; and goes for good in time, unless it is restored before: nobody has to ask."""
-    usage.give_back(connection, server.project_id, server.flavor)
+    usage.give_back(connection, [(server.project_id, server.flavor)])
     servers.update(connection, server.id, request={**server.request, usage.UNCOUNTED: True})
     queue.enqueue(connection, server.id, "delete", {}, due_at=utcnow() + timedelta(seconds=interval))

@@ -77,11 +77,8 @@ class Agents:
         """
         by_host: dict[str, list[Task]] = defaultdict(list)
         for work in batch:
-            operation = work.operation
             if work.server.host is not None:
-                by_host[work.server.host].append(
-                    Task(operation.id, operation.server_uuid, DISCARD, operation.attempt, "")
-                )
+                by_host[work.server.host].append(_word(work, DISCARD))
         for name, tasks in by_host.items():
             try:
                 self._bus.cast(name, tasks)
@@ -113,12 +110,25 @@ class Agents:
 
     def signal(self, work: Work[Any], host: str, kind: str) -> None:
         """Tell an agent something that it need not answer: if it can't be told now, a later look does."""
-        operation = work.operation
         try:
-            self._bus.cast(host, [Task(operation.id, operation.server_uuid, kind, operation.attempt, "")])
+            self._bus.cast(host, [_word(work, kind)])
         except Exception as error:
             LOG.info("%s could not be told to %s: %s", host, kind, error)
 
     def discard(self, work: Work[Any], host: str) -> None:
         """Tell an agent that it should not have the server; one that is away is told when it comes back."""
         self.signal(work, host, DISCARD)
+
+
+def _word(work: Work[Any], kind: str) -> Task:
+    """What a host is told without being asked for an answer; its log knows whose work it is."""
+    operation = work.operation
+    return Task(
+        operation.id,
+        operation.server_uuid,
+        kind,
+        operation.attempt,
+        "",
+        request_ids=work.context.request_ids,
+        project_id=work.server.project_id,
+    )

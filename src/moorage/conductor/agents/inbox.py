@@ -12,7 +12,17 @@ import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
-from moorage.bus.contract import SAY_AGAIN, Bid, BusError, Heartbeat, NodeFacts, NotNowError, Result, Task
+from moorage.bus.contract import (
+    ERA,
+    SAY_AGAIN,
+    Bid,
+    BusError,
+    Heartbeat,
+    NodeFacts,
+    NotNowError,
+    Result,
+    Task,
+)
 from moorage.compute.aggregates import outbox
 from moorage.compute.aggregates.known_aggregates import KnownAggregates
 from moorage.compute.hosts import build_failures, registry
@@ -21,12 +31,14 @@ from moorage.compute.servers import lost_machines
 from moorage.conductor.agents import failing_machines, observations, progress, start_permits
 from moorage.conductor.agents.listening import ListeningPeriod
 from moorage.conductor.agents.observations import DesiredHostState
+from moorage.conductor.agents.own_word import own_word
 from moorage.conductor.chores import leftovers
 from moorage.conductor.ownership import ownership
 from moorage.conductor.ownership.ownership import OwnershipChange
 from moorage.core.clock import utcnow
 from moorage.db.among import among
 from moorage.db.database import Database
+from moorage.db.era import KnownEra
 from moorage.db.tables.compute import nodes
 from moorage.ledger import agent_answers
 from moorage.ledger.agent_answers import AgentAnswer
@@ -35,6 +47,9 @@ LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RESULTS = Counter("moorage_conductor_results_total", "Results from agents.", ["kind"])
+UNUSABLE = Counter(
+    "moorage_conductor_unusable_total", "Messages of agents that could not be written down.", ["kind"]
+)
 
 
 class Inbox:
@@ -46,16 +61,34 @@ class Inbox:
         cast: Callable[[str, list[Task]], None],
         nodes_changed: Callable[[], None] = lambda: None,
         listening: ListeningPeriod | None = None,
+        era: KnownEra | None = None,
     ) -> None:
         """`wake` and `nodes_changed` tell others in this process that there is something to do for them."""
         self._database = database
+        self._era = era or KnownEra(database)
         self._aggregates = aggregates
         self._wake = wake
         self._cast = cast
         self._nodes_changed = nodes_changed
         self._listening = listening or ListeningPeriod(60)
+        self._misunderstood: set[str] = set()
+        """Hosts that said something which could not be written down, and have to say everything again."""
 
     def on_results(self, results: Sequence[Result]) -> None:
+        """One that can't be written down is lost, and asked for again: the others must not wait for it."""
+        try:
+            self._take_results(results)
+        except NotNowError:
+            raise
+        except Exception:
+            if len(results) > 1:
+                for result in results:
+                    self.on_results([result])
+            else:
+                UNUSABLE.labels("result").inc()
+                LOG.exception("a result can't be written down, and is dropped: %.500r", results)
+
+    def _take_results(self, results: Sequence[Result]) -> None:
         answers = [
             AgentAnswer(result.operation_id, result.attempt, msgspec.to_builtins(result))
             for result in results
@@ -66,6 +99,25 @@ class Inbox:
         self._wake()
 
     def on_heartbeat(self, heartbeat: Heartbeat) -> None:
+        """One that can't be written down is lost, rather than to come again and again before all others; once
+        its host makes sense, it says everything anew."""
+        try:
+            try:
+                self._take_heartbeat(heartbeat)
+            except sa.exc.IntegrityError:  # another conductor was quicker with the same
+                self._take_heartbeat(heartbeat)
+        except NotNowError:
+            raise
+        except Exception:
+            UNUSABLE.labels("heartbeat").inc()
+            LOG.exception("a heartbeat of host %.100r can't be written down, and is dropped", heartbeat.host)
+            self._misunderstood.add(heartbeat.host)
+        else:
+            if heartbeat.host in self._misunderstood:
+                self._misunderstood.discard(heartbeat.host)
+                self._tell(heartbeat.host, [Task(0, "", SAY_AGAIN, 0, "")])
+
+    def _take_heartbeat(self, heartbeat: Heartbeat) -> None:
         self._listening.heard()
         recorded = self._write(lambda connection: self._record(connection, heartbeat))
         if heartbeat.nodes is not None or recorded.nodes_changed:
@@ -86,6 +138,7 @@ class Inbox:
 
     def _record(self, connection: Connection, heartbeat: Heartbeat) -> _Recorded:
         """Write down what an agent says; answers with what it has to be told."""
+        heartbeat = own_word(connection, heartbeat)
         if heartbeat.nodes is not None or (heartbeat.bid and heartbeat.bid.everything):  # as after a start
             build_failures.forgive_restarted(connection, heartbeat.host, heartbeat.facts)
         entry = registry.heartbeat(
@@ -93,15 +146,20 @@ class Inbox:
         )
         if entry.new:
             LOG.info("host %s is here", heartbeat.host)
+        era = self._era.now()
+        known = heartbeat.facts.get(ERA, era.number)
+        if known != era.number:  # what it says is about another database
+            return _Recorded([Task(0, "", SAY_AGAIN, 0, "")] if known < era.number else [])
         if heartbeat.nodes is not None:
             _record_nodes(connection, heartbeat.host, heartbeat.nodes)
-        observations.follow(connection, heartbeat.host, heartbeat.observed)
+        observations.follow(connection, heartbeat.host, heartbeat.observed, era)
         ratios = self._aggregates.facts().ratios.get(heartbeat.host, {})
-        orders = observations.orders(connection, heartbeat, DesiredHostState(entry.disabled, ratios))
+        wished = DesiredHostState(entry.disabled, ratios, keeps_strays=era.is_held)
+        orders = observations.orders(connection, heartbeat, wished)
         if entry.new and heartbeat.nodes is None:  # it was deleted, and says only what changed since
             orders.append(Task(0, "", SAY_AGAIN, 0, ""))
         progress.follow(connection, heartbeat.host, heartbeat.progress)
-        orders += leftovers.orders(connection, heartbeat)
+        orders += [] if era.is_held else leftovers.orders(connection, heartbeat)
         lost_machines.lose(connection, heartbeat.host, heartbeat.lost)
         orders += failing_machines.follow(connection, heartbeat)
         orders += start_permits.orders(connection, heartbeat, entry, self._listening.down_time)
@@ -148,7 +206,7 @@ class _Recorded:
 
 
 def _record_nodes(connection: Connection, host: str, reported: Sequence[NodeFacts]) -> None:
-    """The host's nodes become just these; one that another host had moves, with a new epoch.
+    """The host's nodes become just these; one that a host had which is no more moves, with a new epoch.
 
     Those that came, moved or left may have to be in other aggregates in Placement.
     """

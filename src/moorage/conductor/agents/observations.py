@@ -23,6 +23,7 @@ from moorage.compute.servers.states import PowerNumber, VmState
 from moorage.conductor.ownership import pools
 from moorage.core.clock import utcnow
 from moorage.db.among import among
+from moorage.db.era import Era
 from moorage.db.tables.compute import operations, servers
 from moorage.db.tables.moves import migrations
 from moorage.ledger.operation import FIRST_STEP
@@ -53,12 +54,17 @@ _NEWEST = (
 """A server's newest operation."""
 
 
+ANY_ERA = Era()
+
+
 class DesiredHostState(NamedTuple):
     """What a host should be."""
 
     disabled: bool
     ratios: Ratios
     """What its aggregates say."""
+    keeps_strays: bool = False
+    """Whether servers that should not be there stay: since a restore, the database may be wrong about it."""
 
 
 def orders(connection: Connection, heartbeat: Heartbeat, wished: DesiredHostState) -> list[Task]:
@@ -66,11 +72,11 @@ def orders(connection: Connection, heartbeat: Heartbeat, wished: DesiredHostStat
     return [
         *_status(heartbeat, wished.disabled),
         *_ratios(heartbeat, wished.ratios),
-        *_discards(connection, heartbeat.host, pools.without_reserved(connection, heartbeat)),
+        *_discards(connection, heartbeat, wished),
     ]
 
 
-def follow(connection: Connection, host: str, seen: Mapping[str, ObservedServer]) -> None:
+def follow(connection: Connection, host: str, seen: Mapping[str, ObservedServer], era: Era = ANY_ERA) -> None:
     """Write down the power states of the host's servers, unless an operation is at them or was since."""
     if not seen:
         return
@@ -93,7 +99,7 @@ def follow(connection: Connection, host: str, seen: Mapping[str, ObservedServer]
             continue
         vm_state = _FOLLOWS.get((row.vm_state, seen_server.power), row.vm_state)
         changed = (vm_state, seen_server.power) != (row.vm_state, row.power_state)
-        if changed and _is_news(seen_server, _last_task(connection, row.id, host)):
+        if changed and _is_news(seen_server, _last_task(connection, row.id, host, era)):
             connection.execute(
                 sa.update(servers)
                 .where(servers.c.id == row.id, servers.c.task_state.is_(None))
@@ -117,8 +123,9 @@ def _is_news(seen_server: ObservedServer, last: tuple[int, int]) -> bool:
     return (seen_server.operation_id, seen_server.attempt) >= last
 
 
-def _last_task(connection: Connection, server_id: int, host: str) -> tuple[int, int]:
-    """Operation and attempt of what a host was last told to do with a server.
+def _last_task(connection: Connection, server_id: int, host: str, era: Era) -> tuple[int, int]:
+    """Operation and attempt of what a host was last told to do with a server, in this era: it has forgotten
+    what came before.
 
     A move tells two hosts, and keeps what it told whom; one that found no place has told nobody. Neither has
     an operation that came to its end at its first step.
@@ -130,7 +137,7 @@ def _last_task(connection: Connection, server_id: int, host: str) -> tuple[int, 
     )
     query = (
         sa.select(operations.c.id, operations.c.attempt, operations.c.data)
-        .where(operations.c.server_id == server_id, told_somebody)
+        .where(operations.c.server_id == server_id, told_somebody, _is_of(era))
         .order_by(operations.c.id.desc())
         .limit(_LOOK_BACK)
     )
@@ -139,6 +146,17 @@ def _last_task(connection: Connection, server_id: int, host: str) -> tuple[int, 
         if told is not None:
             return operation_id, told
     return 0, 0
+
+
+def _is_of(era: Era) -> sa.ColumnElement[bool]:
+    """Operations that were worked on in this era."""
+    if era.began_at is None:
+        return sa.true()
+    return sa.or_(
+        operations.c.id >= era.first_operation,
+        operations.c.finished_at > era.began_at,
+        operations.c.finished_at.is_(None) & sa.literal(not era.is_held),
+    )
 
 
 def _status(heartbeat: Heartbeat, disabled: bool) -> list[Task]:
@@ -155,8 +173,9 @@ def _ratios(heartbeat: Heartbeat, ratios: Ratios) -> list[Task]:
     return [Task(0, "", SET_RATIOS, 0, "", {"ratios": dict(ratios)})]
 
 
-def _discards(connection: Connection, host: str, seen: Mapping[str, ObservedServer]) -> list[Task]:
+def _discards(connection: Connection, heartbeat: Heartbeat, wished: DesiredHostState) -> list[Task]:
     """Servers that we know, but not as this host's; one that we don't know at all is not ours to end."""
+    host, seen = heartbeat.host, pools.without_reserved(connection, heartbeat)
     present = [uuid for uuid, seen_server in seen.items() if seen_server.power != PowerNumber.NONE]
     if not present:
         return []
@@ -181,7 +200,7 @@ def _discards(connection: Connection, host: str, seen: Mapping[str, ObservedServ
         STRAYS.inc(len(found))
         named = ", ".join(task.server_uuid for task in found[:_MOST_NAMED])
         LOG.warning("host %s has %d servers that should not be there any more: %s", host, len(found), named)
-    return found
+    return [] if wished.keeps_strays else found
 
 
 def moving_through(host: str) -> sa.ColumnElement[bool]:

@@ -52,6 +52,20 @@ class StoppedError(Exception):
     """The conductor ends, or another one may be at the audit by now: it is made again from the beginning."""
 
 
+_ENDINGS = (StoppedError, sa.exc.OperationalError)
+"""After which all of it is made again. What else goes wrong with a check must not cost the others: an audit
+that ends with every mistake would be made again and again, and never tell anything."""
+
+
+def _said(error: Exception) -> str:
+    return str(error) if isinstance(error, PROBLEMS) else f"{type(error).__name__}: {error}"
+
+
+def _warn(error: Exception, sentence: str, *told: object) -> None:
+    """With where it came from, if nobody expected it."""
+    LOG.warning(sentence, *told, exc_info=None if isinstance(error, PROBLEMS) else error)
+
+
 class Auditor:
     def __init__(
         self,
@@ -101,10 +115,13 @@ class Auditor:
                     found = check.judge(suspect)
                     if found is not None:
                         self._see(check.name, found)
-        except PROBLEMS as error:
+        except _ENDINGS:
+            raise
+        except Exception as error:
             FAILED_CHECKS.labels(check.name).inc()
-            LOG.warning("check %s of audit %s can't be made: %s", check.name, audit.uuid, error)
-            failures[check.name] = str(error)
+            said = _said(error)
+            _warn(error, "check %s of audit %s can't be made: %s", check.name, audit.uuid, said)
+            failures[check.name] = said
             self._database.transact(lambda connection: audits.fail(connection, audit.uuid, failures))
             return
         self._database.transact(lambda connection: findings.end_unseen(connection, check.name, began))
@@ -130,8 +147,10 @@ class Auditor:
         check = self._checks[finding.check_name]
         try:
             found = check.judge(finding.suspect)
-        except PROBLEMS as error:
-            LOG.warning("%s could not be looked at again: %s", finding.subject, error)
+        except _ENDINGS:
+            raise
+        except Exception as error:
+            _warn(error, "%s could not be looked at again: %s", finding.subject, _said(error))
             return None
         if found is None:
             self._database.transact(lambda connection: findings.end(connection, finding.id, Ending.GONE))
@@ -172,8 +191,12 @@ class Auditor:
             error = self._act(check, found)
             if error is None and not self._is_mended(check, found):
                 error = f"still so after {_PATIENCE:g} s"
-        except PROBLEMS as problem:
-            error = str(problem)
+        except _ENDINGS:
+            raise
+        except Exception as problem:
+            error = _said(problem)
+            if not isinstance(problem, PROBLEMS):
+                LOG.exception("a repair of %s failed", check.name)
         REPAIRS.labels(check.name, "repaired" if error is None else "failed").inc()
         if error is not None:
             LOG.warning("audit: %s; the repair failed: %s", found.sentence, error)

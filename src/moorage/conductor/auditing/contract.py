@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from moorage.bus.contract import AskingSide, Task
+from moorage.bus.host_queues import HostQueues
 from moorage.compute.audits.audit import CheckName
 from moorage.compute.audits.findings import Drift, Suspect
 from moorage.db.database import Database
@@ -33,6 +34,8 @@ class AuditTools:
     agents: AskingSide
     cast: Callable[[str, list[Task]], None]
     scheduler: SchedulerSettings
+    queues: HostQueues | None = None
+    """None if the bus is in this process."""
 
 
 class Portion(NamedTuple):

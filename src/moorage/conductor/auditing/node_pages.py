@@ -26,16 +26,16 @@ class NodePage(NamedTuple):
     total: int
 
 
-_EXIST = sa.and_(IS_PLACE, ~sa.func.coalesce(nodes.c.facts[VANISHED].as_boolean(), sa.false()))
+EXISTS = sa.and_(IS_PLACE, ~sa.func.coalesce(nodes.c.facts[VANISHED].as_boolean(), sa.false()))
 """Servers can be there: neither what several hosts share, nor what was lost."""
 
 
 def pages(database: Database) -> Iterator[NodePage]:
     with database.read() as connection:
-        total = connection.execute(sa.select(sa.func.count()).select_from(nodes).where(_EXIST)).scalar_one()
+        total = connection.execute(sa.select(sa.func.count()).select_from(nodes).where(EXISTS)).scalar_one()
     last, done = 0, 0
     while True:
-        query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host).where(nodes.c.id > last, _EXIST)
+        query = sa.select(nodes.c.id, nodes.c.uuid, nodes.c.host).where(nodes.c.id > last, EXISTS)
         with database.read() as connection:
             found = [ListedNode(*row) for row in connection.execute(query.order_by(nodes.c.id).limit(_PAGE))]
         if not found:
@@ -45,6 +45,6 @@ def pages(database: Database) -> Iterator[NodePage]:
 
 
 def host_of(database: Database, uuid: str) -> str | None:
-    query = sa.select(nodes.c.host).where(nodes.c.uuid == uuid, _EXIST)
+    query = sa.select(nodes.c.host).where(nodes.c.uuid == uuid, EXISTS)
     with database.read() as connection:
         return connection.execute(query).scalar_one_or_none()

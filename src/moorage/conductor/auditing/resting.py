@@ -10,6 +10,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.compute.audits.findings import MEND
 from moorage.core.clock import utcnow
+from moorage.db import era
 from moorage.db.among import among
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations, servers
@@ -28,15 +29,17 @@ class RestingServer(NamedTuple):
     newest_operation: int | None
 
 
-def busy() -> sa.ColumnElement[bool]:
+def busy(least: int = 0) -> sa.ColumnElement[bool]:
     """Something is under way for a server: also what was cancelled, as long as somebody may be at it, but not
-    what nobody begins with before its time. Repairs look for themselves."""
+    what nobody begins with before its time, and not what waits because it came before the operation `least`.
+    Repairs look for themselves."""
     now = utcnow()
     later = sa.and_(operations.c.step == FIRST_STEP, operations.c.due_at > now, operations.c.lease.is_(None))
     unfinished = sa.and_(operations.c.finished_at.is_(None), ~sa.func.coalesce(later, sa.false()))
     return sa.exists().where(
         operations.c.server_id == servers.c.id,
         operations.c.kind != MEND,
+        operations.c.id >= least,
         sa.or_(unfinished, operations.c.leased_until > now),
     )
 
@@ -58,7 +61,7 @@ def among_them(connection: Connection, uuids: Collection[str]) -> dict[str, Rest
         servers.c.vm_state,
         servers.c.deleted_at.is_not(None),
         _NEWEST,
-    ).where(among(connection, servers.c.uuid, uuids), ~busy())
+    ).where(among(connection, servers.c.uuid, uuids), ~busy(era.current(connection).least))
     return {row.uuid: RestingServer(*row) for row in connection.execute(query)}
 
 

@@ -15,6 +15,7 @@ from moorage.conductor.auditing.auditor import Auditor, StoppedError
 from moorage.conductor.auditing.contract import AuditCheck
 from moorage.conductor.chores import chores
 from moorage.core.periodic import Periodic
+from moorage.db import era
 from moorage.db.database import Database
 
 LOG = logging.getLogger(__name__)
@@ -24,6 +25,9 @@ BY_ITSELF = "audit by itself"
 _TICK = 1.0
 _THOUGHT = 30.0
 """Seconds between two thoughts of whether it is time for one that nobody asks for."""
+_COUNT = 15.0
+"""Seconds between two looks at how many differences there are, whoever found or mended them. Who made an
+audit would else tell for ever what it found then."""
 _LEASE = timedelta(minutes=2)
 _RENEWAL = 20.0
 """Seconds between two renewals of the lease."""
@@ -46,6 +50,7 @@ class AuditChore:
         self._repair = repair
         self._renewed = 0.0
         self._next_thought = 0.0
+        self._next_count = 0.0
         self._auditor = Auditor(database, checks, timedelta(seconds=grace), wake, self._renew)
         self._ticks = Periodic("audits", _TICK, self.tick)
 
@@ -57,6 +62,9 @@ class AuditChore:
         self._ticks.stop()
 
     def tick(self) -> None:
+        if time.monotonic() >= self._next_count:
+            self._next_count = time.monotonic() + _COUNT
+            self._auditor.measure()
         if self._interval and time.monotonic() >= self._next_thought:
             self._next_thought = time.monotonic() + min(_THOUGHT, self._interval.total_seconds())
             self._database.transact(self._ask_by_itself)
@@ -86,7 +94,8 @@ class AuditChore:
         if audits.is_one_due(connection):
             return
         if chores.claim(connection, BY_ITSELF, every=self._interval, lease=timedelta(0)):
-            audits.ask(connection, [], self._repair)
+            held = era.current(connection).is_held
+            audits.ask(connection, [], Repair.NOTHING if held else self._repair)
             chores.finish(connection, BY_ITSELF)
 
     def _renew(self) -> bool:

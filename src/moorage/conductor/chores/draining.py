@@ -11,6 +11,7 @@ from moorage.compute.drains import advancing, drains
 from moorage.compute.drains.drain import Drain
 from moorage.core.periodic import Periodic
 from moorage.db.database import Database
+from moorage.db.era import KnownEra
 
 LOG = logging.getLogger(__name__)
 UNFINISHED = Gauge("moorage_conductor_drains", "Hosts that are being drained, and rebalances under way.")
@@ -19,9 +20,12 @@ INTERVAL = 1.0
 
 
 class Draining:
-    def __init__(self, database: Database, down_time: int, wake: Callable[[], None]) -> None:
+    def __init__(
+        self, database: Database, down_time: int, wake: Callable[[], None], era: KnownEra | None = None
+    ) -> None:
         """`wake` has the moves begun that a drain has written down."""
         self._database = database
+        self._era = era or KnownEra(database)
         self._down_time = down_time
         self._wake = wake
         self._looks = Periodic("draining of hosts", INTERVAL, self.look)
@@ -36,6 +40,8 @@ class Draining:
         with self._database.read() as connection:
             unfinished = drains.all_unfinished(connection)
         UNFINISHED.set(len(unfinished))
+        if unfinished and self._era.now().is_held:
+            return  # what it is to move may be elsewhere by now
         for drain_id in unfinished:
             self._advance(drain_id)
 

@@ -1,4 +1,5 @@
-"""The ledger and the hosts in numbers: what is under way, how old it is, what is stuck; who is up."""
+"""The ledger and the hosts in numbers: what is under way, how old it is, what is stuck; who is up, and which
+machines are kept out."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from prometheus_client import Gauge
 from sqlalchemy.engine import Connection
 
-from moorage.compute.hosts import liveness
+from moorage.compute.hosts import liveness, machine_failures
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.compute.operations import recorded
 from moorage.compute.operations.recorded import RecordedOperation, Selection
@@ -31,6 +32,7 @@ OLDEST = Gauge(
 )
 HOSTS = Gauge("moorage_hosts", "Hosts by whether their agents are up.", ["state"])
 LAG = Gauge("moorage_hosts_lag_seconds", "Time since the last heartbeat of the most silent host that is up.")
+QUARANTINED = Gauge("moorage_quarantined_machines", "Machines that are in quarantine.")
 
 INTERVAL = 15.0
 _MOST = 20_000
@@ -57,10 +59,12 @@ class LedgerWatch:
         with self._database.read() as connection:
             found = recorded.listed(connection, Selection(), _MOST)
             up, known = liveness.hosts_up(connection, self._down_after), _hosts(connection)
+            kept_out = machine_failures.count_quarantined(connection)
         now = utcnow()
         HOSTS.labels("up").set(len(known.keys() & up))
         HOSTS.labels("down").set(len(known.keys() - up))
         LAG.set(max((_lag(known[host], now) for host in up if host in known), default=0.0))
+        QUARANTINED.set(kept_out)
         seen = [(operation, self._onlooker.look(operation, now)) for operation in found]
         standing: Counter[tuple[str, ...]] = Counter()
         stuck: Counter[tuple[str, ...]] = Counter()

@@ -31,6 +31,7 @@ from moorage.core import context
 from moorage.core.clock import utcnow
 from moorage.core.health import HealthCheck
 from moorage.db.database import Database
+from moorage.db.era import KnownEra
 from moorage.db.tables.compute import servers as server_table
 from moorage.images.contract import ImagesUnavailableError
 from moorage.ledger import checkpoints, leasing
@@ -75,6 +76,24 @@ _OUTAGES = (
 """Not the fault of any server in a batch: to take each of them alone would find the same again."""
 
 
+def _tell(kind: str, step: str, group: Sequence[Work[Any]], error: Exception) -> None:
+    """A reason is told once, however often the step is tried again: `moorage ops` has it meanwhile."""
+    is_outage = isinstance(error, _OUTAGES)
+    if len(group) > 1 and not is_outage:
+        LOG.info(
+            "step %s of %s failed for %d operations together: each is tried alone", step, kind, len(group)
+        )
+        return
+    is_news = any(not work.operation.tries for work in group)
+    about = {"work": group[0].context} if len(group) == 1 else None
+    if is_outage:
+        line, level = "step %s of %s has to wait, for %d operations: %s", logging.WARNING
+        LOG.log(level if is_news else logging.DEBUG, line, step, kind, len(group), error, extra=about)
+    else:
+        line, level = "step %s of %s failed, and is tried again", logging.ERROR
+        LOG.log(level if is_news else logging.DEBUG, line, step, kind, exc_info=error, extra=about)
+
+
 class _Breakdown(NamedTuple):
     """A step that raised, and those that it was to be done for."""
 
@@ -92,8 +111,10 @@ class Runner:
         threads: int = 2,
         batch: int = 64,
         lease_seconds: float = 30.0,
+        era: KnownEra | None = None,
     ) -> None:
         self._database = database
+        self._era = era or KnownEra(database)
         self._notices = notices
         self._step_log = StepLog()
         self._kinds = kinds
@@ -102,7 +123,7 @@ class Runner:
         self._lease_seconds = lease_seconds
         self._leases = Leases(database, lease_seconds)
         self._name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._work_signal = WorkSignal(database, list(kinds))
+        self._work_signal = WorkSignal(database, list(kinds), self._era)
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(number,), name=f"conductor-{number}", daemon=True)
@@ -115,7 +136,7 @@ class Runner:
             thread.start()
 
     def stop(self) -> None:
-        """Finish the batch under way and take no more."""
+        """Finish the steps under way and take no more; what could go on at once is handed over."""
         self._stopping.set()
         self._work_signal.close()
         for thread in self._threads:
@@ -156,10 +177,10 @@ class Runner:
 
     def run_once(self, owner: str) -> bool:
         """Lease what is due and take it as far as it goes; False if there was nothing."""
-        until = utcnow() + timedelta(seconds=self._lease_seconds)
+        until, least = utcnow() + timedelta(seconds=self._lease_seconds), self._era.now().least
         leased = self._database.transact(
             lambda connection: leasing.lease(
-                connection, owner, list(self._kinds), self._batch, self._lease_seconds
+                connection, owner, list(self._kinds), self._batch, self._lease_seconds, least
             )
         )
         if not leased:
@@ -172,6 +193,8 @@ class Runner:
             works = self._with_servers(leased, lease)
             for _ in range(_MOST_STEPS):
                 self._run_to_checkpoint(works)
+                if self._stopping.is_set():
+                    _hand_over(works)
                 works = self._keep(lease, works)
                 if not works:
                     break
@@ -253,7 +276,7 @@ class Runner:
                     with context.working_together({work.server.uuid: work.context for work in group}):
                         self._kinds[kind].run(step, group)
                 except Exception as error:
-                    LOG.exception("step %s of %s failed for %d operations", step, kind, len(group))
+                    _tell(kind, step, group, error)
                     broken.append(_Breakdown(group, error))
                     continue
                 self._check(kind, step, group)
@@ -367,6 +390,13 @@ class Runner:
         """One that was cancelled meanwhile does not wait for anything any more."""
         is_cancelled = mine[work.operation.id] is not None and self._may_cancel(work.operation)
         return now if is_cancelled or work.due_at is None else work.due_at
+
+
+def _hand_over(works: Sequence[Work[Any]]) -> None:
+    """To whichever conductor looks next: a lease that we kept would have to run out first."""
+    for work in works:
+        if work.outcome is None and work.due_at is None:
+            work.due_at = utcnow()
 
 
 def _write(connection: sa.Connection, works: Sequence[Work[Any]], now: datetime) -> None:

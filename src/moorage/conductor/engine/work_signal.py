@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 
 from moorage.db.database import Database
+from moorage.db.era import KnownEra
 from moorage.ledger import leasing
 
 _LOOK_EVERY = 0.1
@@ -17,8 +18,9 @@ _LONGEST = 1.0
 class WorkSignal:
     """One thread at a time watches and the others wait for their turn: what is new wakes one, not all."""
 
-    def __init__(self, database: Database, kinds: Sequence[str]) -> None:
+    def __init__(self, database: Database, kinds: Sequence[str], era: KnownEra | None = None) -> None:
         self._due = leasing.DueCheck(database, kinds)
+        self._era = era or KnownEra(database)
         self._notified = threading.Event()
         self._turn = threading.Lock()
         self._closed = False
@@ -32,7 +34,7 @@ class WorkSignal:
         with self._turn:
             end = time.monotonic() + _LONGEST
             while not self._closed and not self._notified.wait(_LOOK_EVERY) and time.monotonic() < end:
-                if self._due.any():
+                if self._due.any(self._era.now().least):
                     break
             self._notified.clear()
 

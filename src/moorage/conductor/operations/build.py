@@ -24,6 +24,7 @@ from sqlalchemy.engine import Connection
 
 from moorage.bus.contract import NO_ROOM
 from moorage.compute.hosts import build_failures
+from moorage.compute.ports import shown_addresses
 from moorage.compute.ports.external_events import PLUGGED
 from moorage.compute.servers import actions, server_spec
 from moorage.compute.servers.actions import Event
@@ -176,7 +177,7 @@ class Build(OperationKind):
             work.state.delegated_ports = None
             work.changes |= {
                 "task_state": TaskState.SPAWNING.value,
-                "addresses": server_ports.addresses(ports),
+                "addresses": shown_addresses.addresses(ports),
             }
             work.go_on("spawn")
 
@@ -356,7 +357,7 @@ def _keep_made(work: Work[BuildState], facts: Mapping[str, Any]) -> None:
     if delegation.MADE in facts:
         ports = msgspec.convert(facts[delegation.MADE], list[PortRecord])
         server_ports.keep(work, ports)
-        work.changes["addresses"] = server_ports.addresses(ports)
+        work.changes["addresses"] = shown_addresses.addresses(ports)
 
 
 def _nobody(work: Work[BuildState]) -> str:

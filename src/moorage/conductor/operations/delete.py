@@ -8,7 +8,6 @@ In mid-move both ends may have the server, so both are cleaned, one after the ot
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 
 import msgspec
 from sqlalchemy.engine import Connection
@@ -183,7 +182,7 @@ class Delete(OperationKind):
         moves = [work.state.migration for work in batch if work.state.migration is not None]
         self._tools.placement.release(consumers + moves)
         for work in batch:
-            work.writes.append(partial(_mark_deleted, work.server.id))
+            work.write_together(_mark_deleted, work.server.id)
             work.finish()
 
 
@@ -200,6 +199,6 @@ def _is_last(work: Work[DeleteState], up: Collection[str]) -> bool:
     return not any(host in up for host, _ in work.state.ends[1:])
 
 
-def _mark_deleted(server_id: int, connection: Connection) -> None:
-    servers.mark_deleted(connection, server_id)
-    vanished_nodes.forget_after(connection, server_id)
+def _mark_deleted(connection: Connection, server_ids: Sequence[int]) -> None:
+    servers.mark_deleted(connection, server_ids)
+    vanished_nodes.forget_after(connection, server_ids)

@@ -13,10 +13,9 @@ import sqlalchemy as sa
 from prometheus_client import Counter
 from sqlalchemy.engine import Connection
 
-from moorage.compute.ports import changed_ports, interfaces
+from moorage.compute.ports import changed_ports, interfaces, shown_addresses
 from moorage.compute.servers.server import Server
 from moorage.conductor.chores import chores
-from moorage.conductor.ports import server_ports
 from moorage.core.periodic import Periodic
 from moorage.db.database import Database
 from moorage.db.tables.compute import operations, servers
@@ -108,7 +107,7 @@ class Refreshing:
                 .where(servers.c.id == server.id)
                 .values(
                     request={**request, "ports": msgspec.to_builtins(ports)},
-                    addresses=server_ports.addresses(ports),
+                    addresses=shown_addresses.addresses(ports),
                 )
             )
             return True

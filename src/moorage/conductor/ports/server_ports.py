@@ -74,20 +74,3 @@ def arriving(work: Work[Any]) -> list[dict[str, Any]]:
     """The ports as the host is told of them that expects the server, while they are bound elsewhere."""
     told: list[dict[str, Any]] = msgspec.to_builtins([port.arriving() for port in of(work)])
     return told
-
-
-def addresses(ports: list[PortRecord]) -> dict[str, list[dict[str, Any]]]:
-    """As the API shows them: by the network's name."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for port in ports:
-        kinds = [(each, "fixed") for each in port.addresses] + [(each, "floating") for each in port.floating]
-        for address, kind in kinds:
-            found.setdefault(port.network_name, []).append(
-                {
-                    "version": 6 if ":" in address else 4,
-                    "addr": address,
-                    "OS-EXT-IPS:type": kind,
-                    "OS-EXT-IPS-MAC:mac_addr": port.mac,
-                }
-            )
-    return found

@@ -166,7 +166,7 @@ class Cloud:
     def end(self, uuid: str) -> None:
         """What the conductor does at the end of a delete."""
         server = self.server(uuid)
-        self.database.transact(lambda connection: servers.mark_deleted(connection, server.id))
+        self.database.transact(lambda connection: servers.mark_deleted(connection, [server.id]))
 
     def operations(self, uuid: str) -> list[tuple[str, str | None]]:
         """Kind and outcome of all that was ever to be done with a server."""

@@ -111,3 +111,18 @@ def test_an_image_that_is_to_be_removed_still_is(cloud: Cloud, running: str, har
     with cloud.database.read() as connection:
         kinds = set(connection.execute(unfinished).scalars())
     assert kinds == {"discard_image", "reboot" if hard else "delete"}
+
+
+@pytest.mark.parametrize(
+    ("asked", "even_whole"), [({"createImage": {"name": "i"}}, False), ({"shelve": None}, True)]
+)
+def test_what_a_deleted_server_was_to_be_shelved_in_goes_even_if_its_data_has_come(
+    cloud: Cloud, running: str, asked: dict[str, Any], even_whole: bool
+) -> None:
+    """A snapshot that is whole is its user's; nobody has a use for the other."""
+    ask(cloud, running, asked)
+    assert cloud.alice.call("DELETE", f"/servers/{running}").status_code == 204
+    query = sa.select(operations.c.data).where(operations.c.kind == "discard_image")
+    with cloud.database.read() as connection:
+        [data] = connection.execute(query).scalars()
+    assert bool(data.get("even_whole")) is even_whole

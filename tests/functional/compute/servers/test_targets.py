@@ -58,6 +58,7 @@ BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "/os-services/{service_id}"): {"status": "enabled"},
     ("PUT", "/os-hosts/{host_name}"): {"maintenance_mode": "enable"},
     ("POST", "/os-aggregates"): {"aggregate": {"name": "new"}},
+    ("POST", "/moorage-adoptions"): {"adoption": {"server_id": NODE, "host": "nowhere"}},
     ("PUT", "/os-aggregates/{aggregate_id}"): {"aggregate": {"name": "renamed"}},
     ("POST", "/os-aggregates/{aggregate_id}/action"): {"set_metadata": {"metadata": {"a": "b"}}},
     ("POST", "/os-aggregates/{aggregate_id}/images"): {"cache": [{"id": IMAGE}]},

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import sqlalchemy as sa
 
 from moorage.bus.contract import SAY_AGAIN, Task
 from moorage.compute.audits.audit import CheckName
 from moorage.compute.audits.findings import Drift, Suspect
+from moorage.compute.servers import lost_machines
 from moorage.compute.servers.states import VmState
 from moorage.conductor.agents import observations
 from moorage.conductor.auditing import asking, resting
-from moorage.conductor.auditing.contract import AuditCheck, CheckFailedError, Portion
+from moorage.conductor.auditing.host_by_host import HostByHostCheck
 from moorage.conductor.auditing.resting import RestingServer
+from moorage.db import era
 from moorage.db.among import among
 from moorage.db.tables.compute import servers
 
@@ -23,20 +23,12 @@ _PRESENT = frozenset(
 """States in which the driver of its host has a server."""
 
 
-class HostServersCheck(AuditCheck):
+class HostServersCheck(HostByHostCheck):
     name = CheckName.HOST_SERVERS
     compares = "servers that hosts have, and those that should be there"
 
-    def look(self) -> Iterator[Portion]:
-        hosts = sorted(self._tools.hosts.up())
-        for done, host in enumerate(hosts, 1):
-            yield Portion(self._suspects(host), done, len(hosts))
-
     def _suspects(self, host: str) -> list[Suspect]:
-        try:
-            there = set(asking.holdings(self._tools.agents, host).servers)
-        except CheckFailedError:
-            return []  # its heartbeats say whether it lives; what it has is looked at next time
+        there = set(asking.holdings(self._tools.agents, host).servers)
         with self._tools.database.read() as connection:
             here = sa.and_(servers.c.host == host, servers.c.deleted_at.is_(None))
             known = sa.select(servers.c.uuid, here).where(
@@ -63,26 +55,34 @@ class HostServersCheck(AuditCheck):
         said = self._said(before, host, is_there=is_there)
         if said is None:
             return None
-        sentence, remedy = said
+        sentence, remedy, is_safe = said
         return Drift(
             suspect=suspect,
             sentence=sentence,
             remedy=remedy,
-            safe=bool(remedy),
+            safe=is_safe,
             host=host,
             server_uuid=uuid,
         )
 
-    def _said(self, server: RestingServer, host: str, *, is_there: bool) -> tuple[str, str] | None:
-        """Sentence and remedy."""
+    def _said(self, server: RestingServer, host: str, *, is_there: bool) -> tuple[str, str, bool] | None:
+        """Sentence, remedy, and whether that is safe."""
         if is_there and (server.is_deleted or server.host != host):
             if self._is_moving_through(server.uuid, host):
                 return None
             where = "is deleted" if server.is_deleted else f"is on {server.host or 'no host'}"
-            return f"host {host} has server {server.uuid}, which {where}", "have the host discard it"
+            sentence = f"host {host} has server {server.uuid}, which {where}"
+            if self._is_held():
+                return f"{sentence}; it stays there until the restored database is released", "", False
+            return sentence, "have the host discard it", True
         if not is_there and server.host == host and not server.is_deleted and server.vm_state in _PRESENT:
-            return f"host {host} does not have server {server.uuid}, which is {server.vm_state} there", ""
+            sentence = f"host {host} does not have server {server.uuid}, which is {server.vm_state} there"
+            return sentence, "put the server into error", False
         return None
+
+    def _is_held(self) -> bool:
+        with self._tools.database.read() as connection:
+            return era.current(connection).is_held
 
     def _is_moving_through(self, uuid: str, host: str) -> bool:
         with self._tools.database.read() as connection:
@@ -92,10 +92,16 @@ class HostServersCheck(AuditCheck):
     def _unknown(self, suspect: Suspect) -> Drift:
         """It may be another cloud's, or our database may be older than it."""
         uuid, host = suspect.facts["server"], suspect.facts["host"]
-        return Drift(
-            suspect=suspect, sentence=f"host {host} has server {uuid}, which nobody knows", host=host
-        )
+        sentence = f"host {host} has server {uuid}, which nobody knows: see `moorage server`"
+        return Drift(suspect=suspect, sentence=sentence, host=host)
 
     def repair(self, drift: Drift) -> None:
-        """The host says all that it has, and is told then what to discard, as after every start."""
+        """The host says all that it has, and is told then what to discard, as after every start. Late, of a
+        server that is missing: whoever sees it there takes it out of its error again."""
+        server = resting.one(self._tools.database, drift.suspect.facts["server"])
+        if server is not None and server.host == drift.host and not server.is_deleted:
+            self._tools.database.transact(
+                lambda connection: lost_machines.lose_missing(connection, drift.host, server.uuid)
+            )
+            return
         self._tools.cast(drift.host, [Task(0, "", SAY_AGAIN, 0, "")])

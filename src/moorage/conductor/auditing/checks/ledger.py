@@ -14,7 +14,7 @@ from moorage.core.clock import utcnow
 from moorage.db.tables.compute import actions, operations, servers, traces
 from moorage.db.tables.moves import migrations
 
-_OF_SERVERS = {table.name: table for table in (traces, actions, operations, migrations)}
+_OF_SERVERS = {str(table.name): table for table in (traces, actions, operations, migrations)}
 _MOST = 1_000
 _FORGOTTEN = sa.and_(
     operations.c.finished_at.is_(None), operations.c.due_at.is_(None), operations.c.lease.is_(None)

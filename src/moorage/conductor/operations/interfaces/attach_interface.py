@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from moorage.compute.ports import interfaces
+from moorage.compute.ports import interfaces, shown_addresses
 from moorage.conductor.engine import turns
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.interfaces.interfaces import InterfaceKind, InterfaceState, end, port_of
@@ -137,7 +137,7 @@ class AttachInterface(InterfaceKind):
 
     def attached(self, batch: Sequence[Work[AttachState]]) -> None:
         for work in self.done(batch, "attach", self._fail):
-            work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
+            work.changes["addresses"] = shown_addresses.addresses(server_ports.of(work))
             end(work, _EVENT)
 
     def _refuse(self, work: Work[AttachState], error: NetworkError) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from moorage.compute.ports import interfaces
+from moorage.compute.ports import interfaces, shown_addresses
 from moorage.conductor.engine import turns
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.interfaces.interfaces import InterfaceKind, InterfaceState, end, port_of
@@ -96,7 +96,7 @@ class DetachInterface(InterfaceKind):
 
     def _gone(self, work: Work[DetachState]) -> None:
         server_ports.lose(work, work.state.port)
-        work.changes["addresses"] = server_ports.addresses(server_ports.of(work))
+        work.changes["addresses"] = shown_addresses.addresses(server_ports.of(work))
         end(work, _EVENT)
 
     def _failed(self, work: Work[DetachState], error: str) -> None:

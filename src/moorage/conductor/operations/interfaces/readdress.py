@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.compute.ports import interfaces
+from moorage.compute.ports import interfaces, shown_addresses
 from moorage.conductor.engine import turns
 from moorage.conductor.engine.work import Work
 from moorage.conductor.operations.kind import OperationKind
@@ -28,7 +28,7 @@ class Readdress(OperationKind):
                 self.give_up(work, str(error))
                 continue
             server_ports.keep(work, ports)
-            work.changes["addresses"] = server_ports.addresses(ports)
+            work.changes["addresses"] = shown_addresses.addresses(ports)
             self._end(work)
             work.finish()
 

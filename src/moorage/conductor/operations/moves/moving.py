@@ -22,6 +22,7 @@ from moorage.bus.contract import UNDO_RESIZE
 from moorage.compute.moves import migrations
 from moorage.compute.moves.migrations import MigrationStatus
 from moorage.compute.moves.move import Move, MoveEnd
+from moorage.compute.ports import shown_addresses
 from moorage.compute.quotas import usage
 from moorage.compute.servers import actions
 from moorage.compute.servers.actions import Event
@@ -133,7 +134,7 @@ class Moving(OperationKind, Generic[M]):
                 self.failed(work, "bind", str(ports), destination(work), elsewhere=ports.retry_elsewhere)
                 continue
             server_ports.keep(work, ports)
-            work.changes["addresses"] = server_ports.addresses(ports)
+            work.changes["addresses"] = shown_addresses.addresses(ports)
             self.arrive(work)
 
     # ------------------------------------------------------------ asking the hosts
@@ -286,7 +287,7 @@ class Moving(OperationKind, Generic[M]):
         if isinstance(ports, NetworkError):
             raise ports
         server_ports.keep(work, ports)
-        work.changes["addresses"] = server_ports.addresses(ports)
+        work.changes["addresses"] = shown_addresses.addresses(ports)
 
     def restore(self, batch: Sequence[Work[M]]) -> None:
         stopped = []
