@@ -1,0 +1,1 @@
+"""Packages of Debian: `python -m packages.debian dist`."""

@@ -1,0 +1,1 @@
+"""The files around the programs: made by the programs themselves, so that they can't be out of date."""

@@ -1,0 +1,1 @@
+"""A machine whose first process is systemd."""
