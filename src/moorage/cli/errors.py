@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from typer import completion
 
+from moorage.cli.version import release
 from moorage.core.config import ConfigError
 
 
@@ -32,7 +35,8 @@ def sentence(error: Exception) -> str:
 
 
 class Commands(typer.Typer):
-    """A group of commands that share our manners: help by default, and plain words for expected errors."""
+    """A group of commands that share our manners: help by default, a version, and plain words for expected
+    errors."""
 
     def __init__(self, *, help: str) -> None:
         super().__init__(
@@ -44,8 +48,39 @@ class Commands(typer.Typer):
         )
 
     def __call__(self, *args: Any, **options: Any) -> Any:
+        if any(name.endswith("_COMPLETE") for name in os.environ):  # a shell asks what could be typed next
+            completion.completion_init()  # type: ignore[attr-defined]
         try:
-            return super().__call__(*args, **options)
+            return self.program()(*args, **options)
         except expected() as error:
             print(f"error: {sentence(error)}", file=sys.stderr)
             sys.exit(1)
+
+    def program(self) -> Any:
+        """What stands at the top of a command line."""
+        command = typer.main.get_command(self)
+        command.params.append(_version_option())
+        return command
+
+
+def _version_option() -> Any:
+    """As Typer makes it of a signature: programs of one command, and groups of them, have it alike."""
+    bearer = typer.Typer(add_completion=False)
+
+    @bearer.command()
+    def _bear(
+        version: Annotated[
+            bool, typer.Option("--version", help="Show the release, and exit.", is_eager=True, callback=_show)
+        ] = False,
+    ) -> None:
+        pass
+
+    option = typer.main.get_command(bearer).params[0]
+    option.expose_value = False
+    return option
+
+
+def _show(context: typer.Context, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        typer.echo(f"{context.find_root().info_name} {release()}")
+        raise typer.Exit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moorage.cli.commands.adopt_guests import adopt_guests
 from moorage.cli.commands.audit import audit
 from moorage.cli.commands.capacity import capacity
 from moorage.cli.commands.doctor import doctor
@@ -12,6 +13,7 @@ from moorage.cli.commands.nodes import nodes
 from moorage.cli.commands.ops import ops
 from moorage.cli.commands.plan import plan
 from moorage.cli.commands.rebalance import rebalance
+from moorage.cli.commands.server import server
 from moorage.cli.commands.why import why
 from moorage.cli.embedded.up import up
 from moorage.cli.errors import Commands
@@ -20,6 +22,7 @@ from moorage.cli.manage.ironic import ring
 commands = Commands(help="A compute control plane that speaks the OpenStack APIs.\n\nExample: moorage up")
 commands.command()(up)
 commands.command()(doctor)
+commands.command()(adopt_guests)
 commands.command()(explain)
 commands.command()(plan)
 commands.command()(audit)
@@ -28,6 +31,7 @@ commands.command()(nodes)
 
 commands.add_typer(image, name="image")
 commands.add_typer(host, name="host")
+commands.add_typer(server, name="server")
 commands.add_typer(rebalance, name="rebalance")
 commands.add_typer(ops, name="ops")
 

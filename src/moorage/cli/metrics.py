@@ -16,24 +16,29 @@ from prometheus_client import make_wsgi_app
 from moorage.cli.errors import CommandError
 from moorage.core.health import Health, HealthCheck
 from moorage.http import health_pages
+from moorage.http.draining import DrainNotice
 
 
-def serve(options: cfg.ConfigOpts.GroupAttr, checks: Sequence[HealthCheck]) -> None:
-    """Serve `/metrics`, `/healthz` and `/readyz` where the options of a group say, if they name a port."""
+def serve(options: cfg.ConfigOpts.GroupAttr, checks: Sequence[HealthCheck]) -> DrainNotice:
+    """Serve `/metrics`, `/healthz` and `/readyz` where the options of a group say, if they name a port.
+
+    Who calls it tells the notice when the process is about to end.
+    """
+    notice = DrainNotice.of_worker()
     if not options.metrics_port:
-        return
+        return notice
     family = _Server6 if ":" in options.metrics_listen else _Server
     try:
-        server = make_server(
-            options.metrics_listen, options.metrics_port, _application(Health(checks)), family, _Quiet
-        )
+        served = _application(Health(checks), notice)
+        server = make_server(options.metrics_listen, options.metrics_port, served, family, _Quiet)
     except OSError as error:
         where = f"{options.metrics_listen}:{options.metrics_port}"
         raise CommandError(f"can't serve metrics on {where}: {error}") from error
     threading.Thread(target=server.serve_forever, name="metrics", daemon=True).start()
+    return notice
 
 
-def _application(health: Health) -> WSGIApplication:
+def _application(health: Health, notice: DrainNotice) -> WSGIApplication:
     metrics = make_wsgi_app()
 
     def answer(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -41,7 +46,8 @@ def _application(health: Health) -> WSGIApplication:
         if path not in health_pages.PATHS:
             answered: Iterable[bytes] = metrics(environ, start_response)
             return answered
-        page = health_pages.page(health, path)
+        is_ending = notice.ending and path == health_pages.READINESS
+        page = health_pages.ENDING if is_ending else health_pages.page(health, path)
         start_response(page.status, [("Content-Type", page.content_type)])
         return [page.body]
 

@@ -7,11 +7,12 @@ A cloud is named with `--cloud` or `OS_CLOUD`, or described by the other `OS_…
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keystoneauth1 import exceptions
 from keystoneauth1.adapter import Adapter
@@ -21,6 +22,15 @@ from moorage.cli.errors import CommandError
 if TYPE_CHECKING:
     from openstack.config.cloud_region import CloudRegion
     from openstack.connection import Connection
+
+
+T = TypeVar("T")
+_PATIENCE, _PAUSE = 120.0, 1.0
+_AWAY = (502, 503, 504)
+
+
+class AwayError(CommandError):
+    """Nobody answers now. Who watches what goes on by itself asks again."""
 
 
 class ServiceType(StrEnum):
@@ -40,6 +50,18 @@ def ask(
 ) -> bytes:
     """The service's answer as it sent it; its refusal becomes a sentence."""
     return answer("GET", f"{path}?{query}", None, cloud, data, service)
+
+
+def patiently(ask: Callable[[], T]) -> T:
+    """Its answer, over a restart of who is asked; for a watch, which nothing depends on."""
+    deadline = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return ask()
+        except AwayError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_PAUSE)
 
 
 def put_to(path: str, body: Any, cloud: str | None, data: Path, service: ServiceType) -> bytes:
@@ -76,9 +98,10 @@ def answer(method: str, path: str, body: Any, cloud: str | None, data: Path, ser
             path, method, headers=headers, raise_exc=False, **({} if body is None else {"json": body})
         )
     except exceptions.ClientException as error:
-        raise CommandError(f"{name} can't be reached: {error}") from error
+        raise AwayError(f"{name} can't be reached: {error}") from error
     if said.status_code >= 400:
-        raise CommandError(f"{name} answered {said.status_code}: {reason(said)}")
+        kind = AwayError if said.status_code in _AWAY else CommandError
+        raise kind(f"{name} answered {said.status_code}: {reason(said)}")
     content: bytes = said.content
     return content
 

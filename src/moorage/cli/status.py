@@ -12,14 +12,16 @@ from sqlalchemy.engine import Engine
 
 from moorage.bus.versions import AgentVersion
 from moorage.cli import settings
+from moorage.cli.version import release
 from moorage.compute.hosts import liveness
 from moorage.compute.hosts.registry import AGENT_BINARY
 from moorage.compute.quotas import unified
 from moorage.compute.quotas.keystone_limits import LimitsUnavailableError
 from moorage.core.config import ConfigError
 from moorage.core.microversions import text
-from moorage.db import engine, migrate
+from moorage.db import engine, large_indexes, schema_fit
 from moorage.db.order import by_character
+from moorage.db.schema_fit import SYNC, Fit
 from moorage.db.tables.compute import services
 from moorage.network import probe as network_probe
 from moorage.placement.client.connect import is_configured
@@ -41,13 +43,17 @@ class Checks(upgradecheck.UpgradeCommands):
     def database(self) -> upgradecheck.Result:
         connected = engine.from_conf(self._conf)
         try:
-            found = migrate.version(connected)
+            found = schema_fit.look(connected)
+            unbuilt = large_indexes.missing(connected, large_indexes.wanted(found.found or ""))
         except sa.exc.OperationalError as error:
             return _failure(f"The database can't be reached: {error.orig}")
-        if found != migrate.newest():
-            return _failure(
-                f"The schema is {found or 'empty'}, this release needs {migrate.newest()}: "
-                "run `moorage-manage db sync`."
+        if not found.may_run:
+            return _failure(f"The schema {found.sentence}.")
+        if found.fit is Fit.NEWER or found.found != found.newest:
+            return upgradecheck.Result(upgradecheck.Code.WARNING, f"The schema {found.sentence}.")
+        if unbuilt:
+            return upgradecheck.Result(
+                upgradecheck.Code.WARNING, f"Indexes are still to be built: {', '.join(unbuilt)}: {SYNC}."
             )
         return upgradecheck.Result(upgradecheck.Code.SUCCESS)
 
@@ -176,6 +182,9 @@ def _failure(sentence: str) -> upgradecheck.Result:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--version"]:
+        print(f"moorage-status {release()}")
+        return
     conf = cfg.ConfigOpts()
     for group, options in settings.list_opts():
         conf.register_opts(options, group=group)

@@ -82,3 +82,14 @@ def test_purge_counts_first_and_wants_a_time_that_makes_sense(config_file: str) 
     refused = run(*manage, "purge", "--before", "long ago")
     assert (refused.returncode, refused.stdout) == (1, "")
     assert refused.stderr.startswith("error: --before is an age")
+
+
+def test_data_migrations_say_what_is_left(config_file: str) -> None:
+    """This release has none; a schema that is missing is told first."""
+    manage = ("moorage-manage", "--config-file", config_file, "db")
+    refused = run(*manage, "online-data-migrations")
+    assert (refused.returncode, "run `moorage-manage db sync`" in refused.stderr) == (1, True)
+    run(*manage, "sync")
+    told = run(*manage, "online-data-migrations")
+    assert (told.returncode, told.stdout) == (0, "nothing to do: this release has no data migrations\n")
+    assert json.loads(run(*manage, "online-data-migrations", "--json").stdout) == []

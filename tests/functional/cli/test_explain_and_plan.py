@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -285,7 +286,8 @@ def test_a_slow_build_is_listed_shown_and_cancelled(cloud: Cloud) -> None:
     shown = ops(cloud, "show", str(found["id"])).output
     assert "[spawned]" in shown
     assert found["request_id"] in shown
-    assert f"{uuid} has {{" in shown
+    assert re.search(rf"{uuid} has 1 VCPU 512 MEMORY_MB 1 DISK_GB of [0-9a-f-]{{36}}\n", shown), shown
+    assert json.loads(ops(cloud, "list", "--older-than", "1h", "--json").output)["operations"] == []
     retried = ops(cloud, "retry", str(found["id"]))
     assert (retried.exit_code, retried.output) == (0, f"{found['id']} is tried now\n")
     cancelled = ops(cloud, "cancel", "--server", uuid, "--reason", "enough")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 import requests
 
+from moorage.cli.processes import workers
 from tests.support.processes import Command, Service, free_port, start_service, wait_until
 
 PROGRAMS = Path(sys.executable).parent
@@ -103,3 +105,22 @@ def test_no_authentication_is_refused_where_others_can_reach_it(config_file: Pat
     run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert run.returncode == 1
     assert "loopback" in run.stderr
+
+
+def test_a_port_that_another_has_is_told_in_a_sentence(config_file: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        command = [str(PROGRAMS / "moorage-placement"), "--config-file", str(config_file), "--port", port]
+        run = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert run.returncode == 1
+    assert f"can't listen on http://127.0.0.1:{port}: " in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_what_the_command_line_says_holds_for_workers(config_file: Path) -> None:
+    told = workers.handed_on([str(config_file)], {"placement.threads": 3})
+    ask = "from moorage.cli.processes import workers; print(workers.begin('a worker').placement.threads)"
+    run = subprocess.run(
+        [sys.executable, "-c", ask], env={**os.environ, **told}, capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "3"

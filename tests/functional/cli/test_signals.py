@@ -38,6 +38,8 @@ from tests.support.profiles import Settings, ini
 from tests.support.slow_clients import Manner, holding
 
 GRACE = 4
+PATIENT = 30
+"""Where it is not the time that counts, but that it ends by itself."""
 SPARE = 10
 """For a machine that is busy with other things."""
 ADMIN = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
@@ -61,8 +63,8 @@ def hung_up(service: Service) -> None:
     assert service.process.poll() is None, service.log_tail()
 
 
-def says(log: Path, sentence: str) -> bool:
-    return sentence in log.read_text()
+def says(log: Path, sentence: str, times: int = 1) -> bool:
+    return log.read_text().count(sentence) >= times
 
 
 def heeds_hangups(pid: int) -> bool:
@@ -73,9 +75,9 @@ def heeds_hangups(pid: int) -> bool:
 
 
 @contextmanager
-def up(directory: Path, *, hosts: int = 1) -> Iterator[Service]:
+def up(directory: Path, *, hosts: int = 1, grace: int = GRACE) -> Iterator[Service]:
     config = directory / "moorage.conf"
-    config.write_text(ini({"process": {"grace_seconds": str(GRACE)}}))
+    config.write_text(ini({"process": {"grace_seconds": str(grace), "drain_seconds": "0"}}))
     port = free_port()
     command: list[str | Path] = [
         *(PROGRAMS / "moorage", "up", "--data", directory / "data", "--hosts", str(hosts)),
@@ -95,7 +97,7 @@ def served(directory: Path, program: str, extra: Settings | None = None) -> Iter
         directory,
         f"sqlite:///{directory / 'data.sqlite'}",
         {
-            "process": {"grace_seconds": str(GRACE)},
+            "process": {"grace_seconds": str(GRACE), "drain_seconds": "0"},
             group: {"workers": "2", "threads": "2"},
             "placement_client": NOWHERE,
             **(extra or {}),
@@ -169,14 +171,24 @@ def test_up_outlives_a_hangup_and_ends_politely_whoever_is_connected(tmp_path: P
         holding(service.port, Manner.SLOW_BODY, 10, "/resource_providers"),
         holding(service.port, Manner.SLOW_HEADERS, 10, "/resource_providers"),
     ):
+        config, log = tmp_path / "moorage.conf", tmp_path / "up.log"
+        assert not asked_and_logged(service.port, log)
+        sensible = config.read_text() + "\n[log]\nlevel = INFO\n"
+        config.write_text(sensible)
         hung_up(service)
+        wait_until(partial(says, log, "SIGHUP: the log's level is INFO"), "it", 30)
+        wait_until(lambda: asked_and_logged(service.port, log), "requests to be logged", 30)
+        config.write_text(sensible + "[process]\ngrace_seconds = long\n")
+        hung_up(service)
+        wait_until(partial(says, log, "everything stays as it was"), "it", 30)
+        assert log.read_text().count("grace_seconds") == 1
         assert healthy(service.port)
         assert ended(service) == 0
         assert "Moorage has stopped." in service.log_tail()
 
 
 def test_up_answers_what_it_is_at_before_it_ends(tmp_path: Path) -> None:
-    with up(tmp_path) as service:
+    with up(tmp_path, grace=PATIENT) as service:
         connection = http.client.HTTPConnection("127.0.0.1", service.port, timeout=30)
         with locked(tmp_path / "data" / "moorage.sqlite"):
             connection.request(
@@ -186,7 +198,7 @@ def test_up_answers_what_it_is_at_before_it_ends(tmp_path: Path) -> None:
             service.process.send_signal(signal.SIGTERM)
             time.sleep(0.5)
         assert connection.getresponse().status == 200
-        assert service.process.wait(GRACE + SPARE) == 0
+        assert service.process.wait(PATIENT + SPARE) == 0, service.log_tail()
 
 
 @pytest.mark.parametrize(
@@ -207,18 +219,33 @@ def test_an_api_ends_while_requests_hang(tmp_path: Path, program: str, path: str
         ended(service)
 
 
+SECRET: Settings = {"metadata": {"shared_secret": "s"}}
+NO_PASSWORDS = "[auth]\nstrategy = basic\nbasic_auth_file = /nowhere\n"
+"""What only a worker finds out: it builds what asks for passwords."""
+
+
 @pytest.mark.parametrize(
-    ("program", "extra", "ready"),
+    ("program", "extra", "away"),
     [
-        ("moorage-placement", {}, "database: ok\nschema: ok\n"),
-        ("moorage-metadata", {"metadata": {"shared_secret": "s"}}, "database: ok\nschema: ok\n"),
+        ("moorage-placement", {}, {}),
+        ("moorage-metadata", SECRET, {}),
+        ("moorage-api", {}, {"placement": "unreachable", "broker": "can't be reached"}),
     ],
 )
 def test_an_api_outlives_hangups_and_ends_in_the_midst_of_one(
-    tmp_path: Path, program: str, extra: Settings, ready: str
+    tmp_path: Path, program: str, extra: Settings, away: dict[str, str]
 ) -> None:
-    with served(tmp_path, program, extra) as service:
-        assert requests.get(f"http://127.0.0.1:{service.port}/readyz", timeout=10).text == ready
+    nowhere: Settings = {"DEFAULT": {"transport_url": "rabbit://x:x@127.0.0.1:1/"}, **extra}
+    with served(tmp_path, program, nowhere) as service:
+        answer = requests.get(f"http://127.0.0.1:{service.port}/readyz", timeout=10)
+        found = dict(line.split(": ", 1) for line in answer.text.splitlines())
+        assert {name: said for name, said in found.items() if said == "ok"} == {
+            "database": "ok",
+            "schema": "ok",
+        }
+        assert answer.status_code == (503 if away else 200)
+        assert found.keys() == {"database", "schema", *away}
+        assert all(found[name].startswith(said) for name, said in away.items()), found
         hung_up(service)
         wait_until(lambda: healthy(service.port), "it to serve again", 30)
         for pid in service.pids()[1:]:
@@ -230,6 +257,43 @@ def test_an_api_outlives_hangups_and_ends_in_the_midst_of_one(
         ended(service)
 
 
+@pytest.mark.parametrize(
+    ("program", "extra", "mistakes"),
+    [
+        ("moorage-placement", {}, ["[process]\ngrace_seconds = long\n", NO_PASSWORDS]),
+        ("moorage-metadata", SECRET, ["[process]\ngrace_seconds = long\n", "[metadata]\nthreads = many\n"]),
+        ("moorage-api", {}, ["[pci]\nalias = {\n", NO_PASSWORDS]),
+    ],
+)
+def test_an_api_takes_up_a_changed_file_and_refuses_one_that_makes_no_sense(
+    tmp_path: Path, program: str, extra: Settings, mistakes: list[str]
+) -> None:
+    """Its workers would die of it, and the service with them."""
+    with served(tmp_path, program, {**extra, "log": {"level": "WARNING"}}) as service:
+        config, log = tmp_path / "moorage.conf", tmp_path / "served.log"
+        sensible = config.read_text().replace("level = WARNING", "level = INFO")
+        config.write_text(sensible)
+        older = service.pids()[1:]
+        hung_up(service)
+        wait_until(partial(says, log, "SIGHUP: new workers take up"), "it", 60)
+        wait_until(lambda: asked_and_logged(service.port, log), "a worker that logs requests", 60)
+        # they are replaced one after the other, and each reads the file
+        wait_until(lambda: not any(is_alive(pid) for pid in older), "the older workers to end", 60)
+        for count, mistake in enumerate(mistakes, 1):
+            config.write_text(f"{sensible}\n{mistake}")
+            hung_up(service)
+            wait_until(partial(says, log, "SIGHUP is refused", count), "the refusal", 60)
+            assert healthy(service.port)
+        assert "Unexpected exit" not in log.read_text(), service.log_tail()
+        ended(service)
+
+
+def asked_and_logged(port: int, log: Path) -> bool:
+    """Whether a worker answers that writes a line for each request."""
+    requests.get(f"http://127.0.0.1:{port}/no-such-thing", timeout=10)
+    return says(log, "/no-such-thing")
+
+
 def test_an_api_ends_while_it_waits_for_its_database(tmp_path: Path) -> None:
     with black_hole() as port:
         config = tmp_path / "moorage.conf"
@@ -238,7 +302,7 @@ def test_an_api_ends_while_it_waits_for_its_database(tmp_path: Path) -> None:
                 {
                     "database": {"connection": f"postgresql+psycopg://x@127.0.0.1:{port}/x"},
                     "auth": {"strategy": "none"},
-                    "process": {"grace_seconds": str(GRACE)},
+                    "process": {"grace_seconds": str(GRACE), "drain_seconds": "0"},
                 }
             )
         )
@@ -255,7 +319,7 @@ def test_an_api_ends_while_it_waits_for_its_database(tmp_path: Path) -> None:
 def alone(directory: Path, program: str, settings: Settings, said: str) -> Iterator[Service]:
     """A process that nobody connects to; it is there when it has said something."""
     config, log = directory / "alone.conf", directory / "alone.log"
-    config.write_text(ini({"process": {"grace_seconds": str(GRACE)}, **settings}))
+    config.write_text(ini({"process": {"grace_seconds": str(GRACE), "drain_seconds": "0"}, **settings}))
     command: Command = [PROGRAMS / program, "--config-file", config]
     metrics = settings[program.removeprefix("moorage-")].get("metrics_port")
 
@@ -283,7 +347,7 @@ def probed(directory: Path, path: str) -> tuple[int, dict[str, str]]:
     """What a process says of itself on the port of its metrics: by name, what was found."""
     port = re.findall(r"^metrics_port *= *(\d+)", (directory / "alone.conf").read_text(), re.MULTILINE)[0]
     answer = requests.get(f"http://127.0.0.1:{port}{path}", timeout=10)
-    return answer.status_code, dict(line.split(": ", 1) for line in answer.text.splitlines())
+    return answer.status_code, dict(line.split(": ", 1) for line in answer.text.splitlines() if ": " in line)
 
 
 @pytest.mark.parametrize("away", ["refuses", "says nothing"])
@@ -359,7 +423,14 @@ def test_an_agent_ends_without_its_neighbours_and_while_a_machine_hangs(tmp_path
         with alone(tmp_path, "moorage-agent", settings, "taking up 1 tasks") as service:
             status, found = probed(tmp_path, "/readyz")
             assert (status, found["driver"], found["placement"][:11]) == (503, "ok", "unreachable")
+            assert probed(tmp_path, "/healthz")[0] == 200
+            config = tmp_path / "alone.conf"
+            config.write_text(config.read_text() + "\n[log]\nlevel = DEBUG\n")
             hung_up(service)
+            wait_until(partial(says, tmp_path / "alone.log", "SIGHUP: the log's level is DEBUG"), "it", 30)
+            config.write_text(config.read_text() + "level = loud\n")
+            hung_up(service)
+            wait_until(partial(says, tmp_path / "alone.log", "everything stays as it was"), "it", 30)
             ended(service)
 
 
@@ -367,7 +438,7 @@ def test_an_agent_that_waits_for_placement_can_be_ended(tmp_path: Path) -> None:
     with black_hole() as hole:
         config, log = tmp_path / "agent.conf", tmp_path / "agent.log"
         settings = agent_settings(tmp_path, broker=1, placement=hole)
-        config.write_text(ini({"process": {"grace_seconds": str(GRACE)}, **settings}))
+        config.write_text(ini({"process": {"grace_seconds": str(GRACE), "drain_seconds": "0"}, **settings}))
         command: Command = [PROGRAMS / "moorage-agent", "--config-file", config]
         with start_service(command, 0, log, ready=lambda: True) as service:
             hung_up(service)

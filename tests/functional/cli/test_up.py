@@ -123,6 +123,21 @@ def test_a_configuration_file_wins_over_the_defaults(tmp_path: Path) -> None:
     assert not (tmp_path / "data" / "moorage.sqlite").exists()
 
 
+def test_the_first_who_asks_finds_all_hosts(tmp_path: Path) -> None:
+    """Or a server that is booted at once would find none."""
+    compute, placement = free_port(), free_port()
+    ports = ["--placement-port", str(placement), "--compute-port", str(compute)]
+    command: Command = [MOORAGE, "up", "--data", tmp_path / "data", "--auth", "none", "--hosts", "30", *ports]
+    with start_service(command, compute, tmp_path / "up.log") as service:
+        headers = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
+        wanted = f"http://127.0.0.1:{placement}/allocation_candidates?resources=VCPU:1"
+        candidates = requests.get(wanted, headers=headers, timeout=30).json()["allocation_requests"]
+        agents = f"{service.url}/v2.1/os-services?binary=nova-compute"
+        found = requests.get(agents, headers=headers, timeout=30).json()["services"]
+        up = [each["host"] for each in found if each["state"] == "up"]
+    assert (len(candidates), len(up)) == (30, 30)
+
+
 def test_it_brings_a_proxy_to_consoles_which_urls_lead_to(tmp_path: Path) -> None:
     compute, log = free_port(), tmp_path / "up.log"
     ports = ["--placement-port", str(free_port()), "--compute-port", str(compute)]

@@ -35,3 +35,14 @@ def test_the_wait_has_an_end(tmp_path: Path) -> None:
     assert run.returncode == 1
     assert "error: the database can't be reached" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_who_types_a_command_is_told_at_once(tmp_path: Path) -> None:
+    nowhere = f"postgresql+psycopg://nobody@127.0.0.1:{free_port()}/moorage"
+    config = tmp_path / "moorage.conf"
+    config.write_text(f"[database]\nconnection = {nowhere}\nwait_seconds = 600\n")
+    command = [str(moorage.PROGRAMS / "moorage-manage"), "--config-file", str(config), "seed"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert run.returncode == 1
+    assert "error: the database can't be reached" in run.stderr
+    assert "next try" not in run.stderr

@@ -102,7 +102,7 @@ def _followed(begun: ShownFindings, cloud: str | None, data: Path, as_json: bool
     with Progress(*columns, console=Console(stderr=True), disable=not shown) as progress:
         task = progress.add_task("waiting", total=None)
         while True:
-            answer = service.ask(path, "", cloud, data, ServiceType.COMPUTE)
+            answer = service.patiently(lambda: service.ask(path, "", cloud, data, ServiceType.COMPUTE))
             now = msgspec.json.decode(answer, type=ShownFindings).audit
             if now.stage is Stage.DONE:
                 return answer

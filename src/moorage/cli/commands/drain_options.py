@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
 
+from moorage.cli import durations
 from moorage.cli.errors import CommandError
-
-_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 Live = Annotated[bool, typer.Option("--live", help="Move only what can be moved while it runs.")]
 Cold = Annotated[bool, typer.Option("--cold", help="Stop what runs, and start it elsewhere.")]
@@ -32,9 +30,4 @@ def way_of(*, live: bool, cold: bool, auto: bool) -> str:
 
 def seconds(deadline: str | None) -> dict[str, int]:
     """As the API takes a deadline."""
-    if deadline is None:
-        return {}
-    parts = re.fullmatch(r"([1-9][0-9]{0,8})([smhd]?)", deadline.strip())
-    if parts is None:
-        raise CommandError(f"a deadline is a number and s, m, h or d, as in 90m, not {deadline!r}")
-    return {"deadline_seconds": int(parts[1]) * _UNITS[parts[2]]}
+    return {} if deadline is None else {"deadline_seconds": durations.seconds(deadline, "a deadline")}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,6 +197,6 @@ def _watch(drain: ToldDrain, access: DrainAccess) -> ToldDrain:
                 task, completed=drain.settled, total=total, description=f"{drain.name}, {moving} moving"
             )
             time.sleep(_LOOK_AGAIN)
-            drain = access.show(drain.id)
+            drain = service.patiently(partial(access.show, drain.id))
         progress.update(task, completed=drain.settled, total=sum(drain.counts.values()))
     return drain

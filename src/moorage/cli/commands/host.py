@@ -112,7 +112,7 @@ def cancel(name: Name, cloud: Cloud = None, data: Data = Path("data"), as_json: 
 
 
 @host.command()
-def undrain(name: Name, cloud: Cloud = None, data: Data = Path("data")) -> None:
+def undrain(name: Name, cloud: Cloud = None, data: Data = Path("data"), as_json: Json = False) -> None:
     """Cancel what is left of a drain, and let the host take servers again, unless it was disabled before.
 
     Example: moorage host undrain compute-7
@@ -120,14 +120,14 @@ def undrain(name: Name, cloud: Cloud = None, data: Data = Path("data")) -> None:
     access = DrainAccess(cloud, data)
     newest = access.newest(name)
     if newest.finished_at is None:
-        access.cancel(newest)
+        newest = access.cancel(newest)
     if not newest.disabled_host:
         raise CommandError(
             f"{name} had been disabled before it was drained, and stays so: "
             f"openstack compute service set --enable {name} nova-compute"
         )
     access.enable(name)
-    typer.echo(f"{name} takes servers again.")
+    typer.echo(msgspec.json.encode(newest) if as_json else f"{name} takes servers again.")
 
 
 def _empty(asked: dict[str, Any], access: DrainAccess, *, dry_run: bool, detach: bool, as_json: bool) -> None:

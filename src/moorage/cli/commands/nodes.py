@@ -18,7 +18,7 @@ from rich.table import Table
 
 from moorage.cli import settings
 from moorage.cli.options import ConfigFiles, Json
-from moorage.cli.processes.workers import require_current_schema
+from moorage.cli.processes.workers import require_fitting_schema
 from moorage.compute.hosts import machine_failures
 from moorage.compute.hosts.machine_failures import FailureRecord, Quarantine
 from moorage.conductor.ownership import machine_report, overlaps
@@ -109,7 +109,7 @@ class _Filter(NamedTuple):
 
 
 def _report(conf: cfg.ConfigOpts) -> tuple[MachineReport, list[Overlap]]:
-    require_current_schema(conf)
+    require_fitting_schema(conf)
     listing = installed.find(_DRIVER).machines
     assert listing is not None
     machines = list(listing(conf))
@@ -171,7 +171,7 @@ def _as_json(
 
 
 def _failures(conf: cfg.ConfigOpts) -> tuple[list[FailureRecord], dict[str, Quarantine]]:
-    require_current_schema(conf)
+    require_fitting_schema(conf)
     with Database(engine.from_conf(conf)).snapshot() as connection:
         return machine_failures.history(connection), machine_failures.quarantined(connection)
 

@@ -17,10 +17,10 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from moorage.cli import service
+from moorage.cli import durations, service
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import Cloud, Data, Json
-from moorage.cli.service import ServiceType
+from moorage.cli.service import AwayError, ServiceType
 
 _PATH = "/moorage-operations"
 _WIDE = 200
@@ -77,7 +77,8 @@ StepName = Annotated[str | None, typer.Option("--step", help="Those at this step
 Host = Annotated[str | None, typer.Option(help="Those that are about this host.", show_default=False)]
 Server = Annotated[str | None, typer.Option(metavar="UUID", help="Those of this server.", show_default=False)]
 OlderThan = Annotated[
-    int | None, typer.Option(metavar="SECONDS", help="Those begun longer ago.", show_default=False)
+    str | None,
+    typer.Option(metavar="AGE", help="Those begun longer ago: 90s, 30m, 2h, 1d.", show_default=False),
 ]
 OnlyStuck = Annotated[bool, typer.Option("--stuck", help="Those that don't come forward.")]
 Ids = Annotated[
@@ -86,12 +87,12 @@ Ids = Annotated[
 
 
 def _query(
-    kind: str | None, step: str | None, host: str | None, server: str | None, older: int | None, stuck: bool
+    kind: str | None, step: str | None, host: str | None, server: str | None, older: str | None, stuck: bool
 ) -> dict[str, str]:
     asked = {"kind": kind, "step": step, "host": host, "server_id": server}
     query = {name: value for name, value in asked.items() if value is not None}
     if older is not None:
-        query["older_than"] = str(older)
+        query["older_than"] = str(durations.seconds(older, "an age"))
     return {**query, "stuck": "true"} if stuck else query
 
 
@@ -119,19 +120,24 @@ def list_(
         return service.ask(_PATH, urlencode(query), cloud, data, ServiceType.COMPUTE)
 
     if as_json:
-        while True:
-            typer.echo(ask())
-            if not watch:
-                return
+        typer.echo(ask())
+        while watch:
             time.sleep(interval)
+            typer.echo(service.patiently(ask))
+        return
     console = Console(highlight=False, width=None if watch else _WIDE, soft_wrap=not watch)
     if not watch:
         console.print(_table(ask()))
         return
-    with Live(_table(ask()), console=console, auto_refresh=False) as live:
+    shown = _table(ask())
+    with Live(shown, console=console, auto_refresh=False) as live:
         while True:
             time.sleep(interval)
-            live.update(_table(ask()), refresh=True)
+            try:
+                shown = _table(ask())
+                live.update(shown, refresh=True)
+            except AwayError as error:  # what was seen last, until somebody answers again
+                live.update(Group(shown, f"{datetime.now():%H:%M:%S} {error}"), refresh=True)
 
 
 def _table(answer: bytes) -> RenderableType:
@@ -183,7 +189,7 @@ def _told(one: ShownOperation) -> list[tuple[str, str]]:
         f"host {one.holds['host']}, node {one.holds['node']}" if one.holds.get("host") else "no host",
         f"ports {' '.join(one.holds['ports'])}" if one.holds.get("ports") else "no ports",
         one.holds.get("trouble")
-        or "; ".join(f"{who} has {what}" for who, what in (allocations or {}).items())
+        or "; ".join(f"{who} has {_amounts(what)}" for who, what in (allocations or {}).items())
         or "nothing in Placement",
     ]
     lines = [
@@ -204,6 +210,14 @@ def _told(one: ShownOperation) -> list[tuple[str, str]]:
         ended = f"{event.get('finish_time', '')} {event['event']}: {event.get('result')}"
         lines.append(("event", f"{ended} {event.get('details') or ''}".rstrip()))
     return lines
+
+
+def _amounts(held: dict[str, dict[str, int]]) -> str:
+    """Provider by provider."""
+    return ", ".join(
+        f"{' '.join(f'{amount} {name}' for name, amount in amounts.items())} of {provider}"
+        for provider, amounts in held.items()
+    )
 
 
 @ops.command()
@@ -290,4 +304,8 @@ def _act(
 
 def _chosen(query: dict[str, str], cloud: str | None, data: Path) -> list[int]:
     answer = service.ask(_PATH, urlencode(query), cloud, data, ServiceType.COMPUTE)
-    return [one.id for one in msgspec.json.decode(answer, type=ShownList).operations]
+    found = msgspec.json.decode(answer, type=ShownList)
+    if not found.complete:
+        said = f"{len(found.operations)} of {found.count} operations are chosen: ask again for the others"
+        typer.echo(said, err=True)
+    return [one.id for one in found.operations]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import re
+import time
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from oslo_config import cfg
@@ -18,6 +20,7 @@ from moorage.bus.local import LocalBus
 from moorage.cli.embedded import seeding
 from moorage.cli.processes import agent_driver, neighbours
 from moorage.cli.processes.agent_driver import ChosenDriver
+from moorage.compute.hosts import liveness
 from moorage.compute.operations.standing import Onlooker
 from moorage.compute.quotas import unified
 from moorage.compute_api import wsgi as compute_wsgi
@@ -26,6 +29,8 @@ from moorage.conductor.chores import chores
 from moorage.conductor.operations.register import DECLARED
 from moorage.conductor.service import ConductorService, ConductorSettings
 from moorage.core import private
+from moorage.core.clock import utcnow
+from moorage.core.health import HealthCheck
 from moorage.db.database import Database
 from moorage.drivers import installed
 from moorage.drivers.contract import Driver
@@ -51,6 +56,8 @@ IMAGE_PATH = "/image"
 METADATA_PATH = "/metadata"
 STREAMED = re.compile(rf"(GET|PUT) {IMAGE_PATH}/v2/images/[^/]+/file")
 """Requests whose body or answer is the data of an image."""
+_LONGEST_WAIT_FOR_HOSTS = 10.0
+_LOOK_AGAIN = 0.02
 
 
 class Cloud:
@@ -90,7 +97,11 @@ class Cloud:
             notifications=telling,
             scheduler=scheduler_options.settings(conf),
             unified_limits=unified.connect(conf),
-            checks=[*self._conductor.checks(), *neighbours.network(conf)],
+            checks=[
+                *self._conductor.checks(),
+                *neighbours.network(conf),
+                HealthCheck("hosts", self._trouble_of_hosts),
+            ],
             onlooker=Onlooker(DECLARED, conf.conductor.lease_seconds),
         )
         driver = conf.agent.driver
@@ -125,8 +136,24 @@ class Cloud:
         if self._plugin.is_this_machine and self._conf.images.provider != "glance":
             self._add_guest_image()
         self._conductor.start()
+        begun = utcnow()
         for agent in self.agents.values():
             agent.start()
+        self._wait_for_hosts(begun)
+
+    def _wait_for_hosts(self, since: datetime) -> None:
+        """So that who boots a server as soon as we answer finds them. One with trouble holds up nobody."""
+        deadline = time.monotonic() + _LONGEST_WAIT_FOR_HOSTS
+        while missing := self._unheard(since):
+            if time.monotonic() > deadline:
+                LOG.warning("no word yet of %d hosts, such as %s", len(missing), missing[0])
+                return
+            time.sleep(_LOOK_AGAIN)
+
+    def _unheard(self, since: datetime) -> list[str]:
+        with self._database.read() as connection:
+            heard = liveness.hosts_heard(connection, since)
+        return [host for host, agent in self.agents.items() if host not in heard or not agent.has_reported]
 
     def _add_guest_image(self) -> None:
         """Real servers boot from real images, and what a new catalogue has is for simulated ones."""
@@ -145,6 +172,17 @@ class Cloud:
         for host, agent in self.agents.items():
             if self._chosen[host].apply(conf):
                 agent.look_soon()
+
+    def _trouble_of_hosts(self) -> str | None:
+        """What their agents would say by themselves, if each had a page."""
+        troubles = [
+            f"{host}: {check.name}: {trouble}"
+            for host, agent in self.agents.items()
+            for check in agent.checks()
+            if isinstance(trouble := check.look(), str)
+        ]
+        many = f"{len(troubles)} troubles, the first of them " if len(troubles) > 1 else ""
+        return f"{many}{troubles[0]}" if troubles else None
 
     def _store(self) -> ImageStore:
         if self._conf.images.provider == "glance":

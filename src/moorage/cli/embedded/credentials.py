@@ -76,11 +76,15 @@ def clouds_yaml(endpoints: Endpoints, credentials: Credentials | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_private(path: Path, text: str) -> None:
-    """Write a file that nobody else may read, and that is never half-written."""
+def write_private(path: Path, text: str, like: os.stat_result | None = None) -> None:
+    """Write a file that nobody else may read, and that is never half-written; with `like`, it has the owner
+    and the mode of that one from the beginning."""
     unfinished = path.with_name(path.name + ".new")
     descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    os.fchmod(descriptor, 0o600)
     with os.fdopen(descriptor, "w") as file:
+        os.fchmod(descriptor, 0o600)
+        if like is not None:
+            os.fchown(descriptor, like.st_uid, like.st_gid)
+            os.fchmod(descriptor, like.st_mode & 0o777)
         file.write(text)
     unfinished.replace(path)

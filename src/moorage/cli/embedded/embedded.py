@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import fcntl
-import logging
-import os
 import secrets
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
 
 import sqlalchemy as sa
 from oslo_config import cfg
 
 from moorage.cli import address, authentication, settings
 from moorage.cli.commands import doctor
-from moorage.cli.embedded import credentials
+from moorage.cli.embedded import credentials, data_claim
 from moorage.cli.embedded.cloud import METADATA_PATH, STREAMED, Cloud
 from moorage.cli.embedded.credentials import Credentials, Endpoints
 from moorage.cli.errors import CommandError
-from moorage.cli.processes import metadata_forwarding
+from moorage.cli.processes import metadata_forwarding, reloading
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.consoles.server import ConsoleServer, listener
 from moorage.consoles.settings import ConsoleSettings
-from moorage.core import private, tracing
-from moorage.core.config import ConfigError
+from moorage.core import log, private, systemd, tracing
 from moorage.db import engine, migrate
+from moorage.db.migrate import SchemaTooNewError
 from moorage.drivers import installed
 from moorage.http.auth import Wsgi
 from moorage.http.server import HttpServer
@@ -36,11 +32,11 @@ from moorage.placement.client.local import LocalPlacement
 from moorage.placement.service import PlacementService
 from moorage.placement.wsgi import build
 
-LOG = logging.getLogger(__name__)
-
 _KEPT = ("moorage.sqlite", "password", "htpasswd", "clouds.yaml", "lock", "agents", "images")
 """What is in the data directory."""
 _CONSOLE_PORT = 6080
+QUIET = "WARNING"
+"""The terminal is for the greeting, unless somebody asks for more."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +52,7 @@ class UpOptions:
     hosts: int | None
     auth: str | None
     config: Path | None
+    verbose: bool = False
 
 
 class Embedded:
@@ -65,10 +62,12 @@ class Embedded:
         ignore_hangup()
         self.plan = plan
         self.conf = self._configure()
+        log.set_up(self.conf.log.level, self.conf.log.format)
         authentication.check(self.conf, plan.listen)
+        _require_no_tls(self.conf)
         tracing.set_up(self.conf, "moorage")
         private.directory(plan.data, _KEPT)
-        self._claimed = _claim(plan.data)
+        self._claimed = data_claim.claim(plan.data)
         for_neutron = bool(self.conf.metadata.shared_secret)
         self.conf.set_default("shared_secret", secrets.token_hex(), group="metadata")
         listening = self._listen_for_consoles()
@@ -122,10 +121,11 @@ class Embedded:
         servers = [self._listen(*served) for served in self._applications]
         self._cloud.start()
         self._consoles.start()
-        url, secret = f"{self.endpoints.compute}{METADATA_PATH}", self.conf.metadata.shared_secret
-        forwarder = metadata_forwarding.start(url, secret, self._cloud.drivers)
+        asked = metadata_forwarding.settings(self.conf, f"{self.endpoints.compute}{METADATA_PATH}")
+        forwarder = metadata_forwarding.start(asked, self._cloud.drivers)
         for server in servers:
             server.start()
+        systemd.tell_ready()
         on_ready()
         ending.wait(self._reload)
         for server in servers:
@@ -138,11 +138,8 @@ class Embedded:
         self._claimed.close()
 
     def _reload(self) -> None:
-        """What drivers take up while they run; what makes no sense is refused as a whole."""
-        try:
-            self._cloud.reload(self._configure())
-        except ConfigError as error:
-            LOG.error("the changed configuration is refused, and everything stays as it was: %s", error)
+        """What can change while it runs; what makes no sense is refused as a whole."""
+        reloading.take_up(self._configure, self._cloud.reload, lambda _: self._consoles.reload())
 
     def _listen(self, port: int, application: Wsgi, options: cfg.ConfigOpts.GroupAttr) -> HttpServer:
         try:
@@ -160,8 +157,12 @@ class Embedded:
     def _migrate(self) -> None:
         """Without the services' bound on how long a statement may take."""
         connected = engine.from_conf(self.conf)
-        migrate.sync(connected)
-        connected.dispose()
+        try:
+            migrate.sync(connected)
+        except SchemaTooNewError as error:
+            raise CommandError(str(error)) from error
+        finally:
+            connected.dispose()
 
     def _listen_for_consoles(self) -> socket.socket:
         """Where nobody asks for a port, any will do: the URLs of consoles name it."""
@@ -176,11 +177,13 @@ class Embedded:
 
     def _configure(self) -> cfg.ConfigOpts:
         """A file's settings win over our defaults; the command line wins over both."""
-        asked = {"auth.strategy": self.plan.auth, "agent.driver": self.plan.driver}
+        level = "INFO" if self.plan.verbose else None
+        asked = {"auth.strategy": self.plan.auth, "agent.driver": self.plan.driver, "log.level": level}
         overrides = {name: value for name, value in asked.items() if value is not None}
         conf = settings.read([self.plan.config] if self.plan.config else None, overrides)
         conf.set_default("connection", f"sqlite:///{self.plan.data / 'moorage.sqlite'}", group="database")
         conf.set_default("strategy", "basic", group="auth")
+        conf.set_default("level", QUIET, group="log")
         conf.set_default("directory", str(self.plan.data / "images"), group="images")
         conf.set_default("basic_auth_file", str(self.plan.data / "htpasswd"), group="auth")
         return conf
@@ -211,13 +214,11 @@ class Embedded:
         return path
 
 
-def _claim(data: Path) -> TextIO:
-    """A directory has one process: two would share a ledger that each believes to be its own."""
-    claimed = os.fdopen(os.open(data / "lock", os.O_CREAT | os.O_WRONLY, 0o600), "w")
-    os.fchmod(claimed.fileno(), 0o600)
-    try:
-        fcntl.flock(claimed, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        claimed.close()
-        raise CommandError(f"another `moorage up` runs on {data}; choose another --data") from error
-    return claimed
+def _require_no_tls(conf: cfg.ConfigOpts) -> None:
+    """Rather than speak in the clear where an operator believes otherwise."""
+    for group in ("compute", "placement", "metadata"):
+        if conf[group].cert:
+            raise CommandError(
+                f"[{group}] cert: `moorage up` speaks TLS to consoles only. Put a proxy in front of it, or "
+                "run the processes on their own, which do"
+            )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import uuid
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +34,9 @@ _GUEST_PROPERTIES = {
     "hw_cdrom_bus": "scsi",  # Debian's cloud kernel sees no config drive on SATA
     "hw_scsi_model": "virtio-scsi",
 }
-FLAVORS = (
+SeededFlavor = tuple[str, str, int, int, int]
+"""Its id, name, processors, memory and disk."""
+FLAVORS: Sequence[SeededFlavor] = (
     ("1", "m1.tiny", 1, 512, 1),
     ("2", "m1.small", 1, 2048, 20),
     ("3", "m1.medium", 2, 4096, 40),
@@ -44,16 +47,23 @@ FLAVORS = (
 
 def seed_flavors(database: Database) -> list[str]:
     """Make the usual five, but for those whose name or id is taken; the names of the new ones."""
-    return [flavor[1] for flavor in FLAVORS if database.transact(partial(_make, flavor))]
-
-
-def _make(flavor: tuple[str, str, int, int, int], connection: Connection) -> bool:
-    flavorid, name, vcpus, ram, disk = flavor
     try:
-        flavors.create(connection, flavorid=flavorid, name=name, vcpus=vcpus, ram=ram, disk=disk)
+        return database.transact(partial(_make, FLAVORS))
     except ConflictError:
-        return False
-    return True
+        return [name for flavor in FLAVORS for name in _made_alone(database, flavor)]
+
+
+def _made_alone(database: Database, flavor: SeededFlavor) -> list[str]:
+    try:
+        return database.transact(partial(_make, [flavor]))
+    except ConflictError:
+        return []
+
+
+def _make(wanted: Sequence[SeededFlavor], connection: Connection) -> list[str]:
+    for flavorid, name, vcpus, ram, disk in wanted:
+        flavors.create(connection, flavorid=flavorid, name=name, vcpus=vcpus, ram=ram, disk=disk)
+    return [name for _, name, *_ in wanted]
 
 
 def seed_images(database: Database) -> list[str]:

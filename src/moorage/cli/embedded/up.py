@@ -69,7 +69,9 @@ def up(
     config: Annotated[
         Path | None, typer.Option(help="A configuration file (oslo.config).", show_default=False)
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log every request.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Log every request: [log] level = INFO.")
+    ] = False,
 ) -> None:
     """Run all services in this process, until Ctrl-C or SIGTERM.
 
@@ -86,7 +88,7 @@ def up(
 
     _stay_on_one_processor()
     _allow_many_files()
-    log.set_up("INFO" if verbose else "WARNING")  # the terminal is for the greeting, unless asked otherwise
+    log.set_up("INFO" if verbose else "WARNING")  # until the configuration is read
     embedded = Embedded(
         UpOptions(
             data.absolute(),
@@ -98,6 +100,7 @@ def up(
             hosts,
             auth.value if auth is not None else None,
             config,
+            verbose,
         )
     )
     console = Console(highlight=False, soft_wrap=True)
@@ -126,7 +129,8 @@ def _greet(console: Console, embedded: Embedded) -> None:
             console.print(f"  {step}", markup=False)
         console.print("  openstack server list")
         console.print("  openstack resource provider list")
-        console.print(f'  {sys.argv[0]} placement why "resources=VCPU:4" --data {embedded.plan.data}')
+        if not embedded.first_steps:
+            console.print(f'  {sys.argv[0]} placement why "resources=VCPU:4" --data {embedded.plan.data}')
     console.print("\nStop it with Ctrl-C.")
 
 

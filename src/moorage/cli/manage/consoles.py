@@ -8,7 +8,7 @@ import typer
 
 from moorage.cli import settings
 from moorage.cli.errors import CommandError, Commands
-from moorage.cli.processes.workers import require_current_schema
+from moorage.cli.processes.workers import require_fitting_schema
 from moorage.compute.consoles import tokens
 from moorage.db import engine
 from moorage.db.database import Database
@@ -35,7 +35,7 @@ def close(
     Example: moorage-manage consoles close 6f0c2f2e-6c5f-4f0a-9d51-0a4b7f1c2d3e
     """
     conf = settings.read(context.obj)
-    require_current_schema(conf)
+    require_fitting_schema(conf)
     database = Database(engine.from_conf(conf))
     count = database.transact(lambda connection: tokens.revoke(connection, server))
     if count is None:

@@ -17,7 +17,7 @@ from rich.table import Table
 from moorage.cli import settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles, Json
-from moorage.cli.processes.workers import require_current_schema
+from moorage.cli.processes.workers import require_fitting_schema
 from moorage.compute.hosts import machine_failures
 from moorage.conductor.ownership import overlaps, ownership
 from moorage.conductor.ownership.ring import OwnedNode, ProposedMove, Ring, read
@@ -110,7 +110,7 @@ def move_node(
     Example: moorage-manage ironic move-node 6f0c2f2e-6c5f-4f0a-9d51-0a4b7f1c2d3e metal-2
     """
     conf = settings.read(context.obj)
-    require_current_schema(conf)
+    require_fitting_schema(conf)
     database = Database(engine.from_conf(conf))
     try:
         database.transact(lambda connection: ownership.move(connection, node, host, _down_after(conf)))
@@ -131,7 +131,7 @@ def release(
     Example: moorage-manage ironic release 6f0c2f2e-6c5f-4f0a-9d51-0a4b7f1c2d3e
     """
     conf = settings.read(context.obj)
-    require_current_schema(conf)
+    require_fitting_schema(conf)
     database = Database(engine.from_conf(conf))
     if not database.transact(lambda connection: machine_failures.release(connection, [node])):
         raise CommandError(f"node {node} is not in quarantine: `moorage nodes --failed` shows which are")
@@ -196,7 +196,7 @@ def _draw_moves(moves: Collection[ProposedMove], hosts: Collection[str], console
 
 
 def _rings(conf: cfg.ConfigOpts) -> list[Ring]:
-    require_current_schema(conf)
+    require_fitting_schema(conf)
     with Database(engine.from_conf(conf)).snapshot() as connection:
         return read(connection, _down_after(conf))
 

@@ -10,68 +10,42 @@ import typer
 from moorage.cli import settings
 from moorage.cli.embedded import seeding
 from moorage.cli.errors import Commands
-from moorage.cli.manage import sync_aggregates
+from moorage.cli.manage import compute_compare, placement_takeover, sync_aggregates, tree_owners
+from moorage.cli.manage.agents import agent
+from moorage.cli.manage.compute_import import compute
 from moorage.cli.manage.consoles import consoles
+from moorage.cli.manage.install_files import install_files
 from moorage.cli.manage.ironic import ironic
 from moorage.cli.manage.passwords import auth
-from moorage.cli.manage.purge import purge
+from moorage.cli.manage.schema import schema
 from moorage.cli.options import ConfigFiles, Json
-from moorage.cli.processes.workers import require_current_schema
-from moorage.db import engine, migrate
+from moorage.cli.processes.workers import require_fitting_schema
+from moorage.db import engine
 from moorage.db.database import Database
 
 commands = Commands(
     help="Manage Moorage's database.\n\nExample: moorage-manage --config-file moorage.conf db sync"
 )
-database = Commands(help="The database's schema.\n\nExample: moorage-manage db version --json")
-commands.add_typer(database, name="db")
+commands.add_typer(schema, name="db")
 commands.add_typer(sync_aggregates.placement, name="placement")
+sync_aggregates.placement.command("import")(placement_takeover.bring)
+sync_aggregates.placement.command("export")(placement_takeover.send)
+sync_aggregates.placement.command("compare")(placement_takeover.compare)
+sync_aggregates.placement.command("owners")(tree_owners.owners)
+sync_aggregates.placement.command("set-owner")(tree_owners.set_owner)
+sync_aggregates.placement.command("unset-owner")(tree_owners.unset_owner)
+commands.add_typer(compute, name="compute")
+compute.command("compare")(compute_compare.compare)
 commands.add_typer(ironic, name="ironic")
 commands.add_typer(auth, name="auth")
 commands.add_typer(consoles, name="consoles")
+commands.add_typer(agent, name="agent")
+commands.command()(install_files)
 
 
 @commands.callback()
 def options(context: typer.Context, config_file: ConfigFiles = None) -> None:
     context.obj = config_file
-
-
-@database.command()
-def sync(context: typer.Context) -> None:
-    """Bring the schema to the version that this release needs. Safe to run again at any time.
-
-    Example: moorage-manage --config-file /etc/moorage/moorage.conf db sync
-    """
-    connected = engine.from_conf(settings.read(context.obj))
-    before = migrate.version(connected)
-    migrate.sync(connected)
-    after = migrate.version(connected)
-    typer.echo(
-        f"schema {after}: nothing to do" if before == after else f"schema {before or 'empty'} -> {after}"
-    )
-
-
-@database.command()
-def version(
-    context: typer.Context,
-    as_json: Json = False,
-) -> None:
-    """Show the schema that the database has, and the one that this release needs.
-
-    Example: moorage-manage --config-file /etc/moorage/moorage.conf db version --json
-    """
-    found = migrate.version(engine.from_conf(settings.read(context.obj)))
-    needed = migrate.newest()
-    if as_json:
-        typer.echo(json.dumps({"version": found, "needed": needed, "current": found == needed}))
-    else:
-        state = (
-            "up to date" if found == needed else f"this release needs {needed}: run `moorage-manage db sync`"
-        )
-        typer.echo(f"{found or 'empty'} ({state})")
-
-
-database.command()(purge)
 
 
 @commands.command()
@@ -88,7 +62,7 @@ def seed(
     Example: moorage-manage --config-file /etc/moorage/moorage.conf seed --images
     """
     conf = settings.read(context.obj)
-    require_current_schema(conf)
+    require_fitting_schema(conf)
     opened = Database(engine.from_conf(conf))
     everything = not (flavors or images)
     made: dict[str, list[str]] = {}

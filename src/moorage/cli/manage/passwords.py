@@ -26,10 +26,18 @@ def group() -> None:
 @auth.command("set-password")
 def set_password(
     context: typer.Context,
-    user: Annotated[str, typer.Argument(help="The user, who is an administrator.")],
+    user: Annotated[str, typer.Argument(help="The user, who is an administrator unless a role is given.")],
     file: Annotated[
         Path | None,
         typer.Option(help="The password file; by default [auth] basic_auth_file.", show_default=False),
+    ] = None,
+    role: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A role, instead of being an administrator; moorage-agent for hosts. May be given more than"
+            " once.",
+            show_default=False,
+        ),
     ] = None,
     stdin: Annotated[
         bool, typer.Option("--stdin", help="Read the password from standard input, and don't ask.")
@@ -47,7 +55,10 @@ def set_password(
     if not password:
         raise CommandError("an empty password is refused")
     others = [line for line in lines if not line.startswith(f"{user}:")]
-    _write(path, "\n".join([*others, f"{user}:{hash_password(password)}", ""]))
+    roles = f":{','.join(role)}" if role else ""
+    if not all(name.replace("_", "").replace("-", "").isalnum() and name.isascii() for name in role or []):
+        raise CommandError("a role has letters, digits, _ and - in its name")
+    _write(path, "\n".join([*others, f"{user}:{hash_password(password)}{roles}", ""]))
     typer.echo(f"{path}: {user} {'added' if len(others) == len(lines) else 'has another password'}")
 
 

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from moorage.cli import settings
 from moorage.cli.errors import CommandError
 from moorage.cli.options import Json
-from moorage.cli.processes.workers import require_current_schema
+from moorage.cli.processes.workers import require_fitting_schema
 from moorage.compute.growth import purging
 from moorage.compute.growth.purging import Remains
 from moorage.core.clock import utcnow
@@ -43,7 +43,7 @@ def purge(
     """
     moment = _moment(before)
     conf = settings.read(context.obj)
-    require_current_schema(conf)
+    require_fitting_schema(conf)
     database = Database(engine.from_conf(conf))
     with database.read() as connection:
         counts = {what.value: purging.count(connection, what, moment) for what in Remains}

@@ -37,7 +37,8 @@ DIFFERENT = 7
 """Exit codes; where the reference has one for the same, it is the same."""
 
 placement = Commands(
-    help="Keep Placement in step with the Compute side.\n\n"
+    help="Keep Placement in step with the Compute side; come over from the reference's, and go back; "
+    "say which agent's a tree is.\n\n"
     "Example: moorage-manage placement sync_aggregates --dry-run"
 )
 
@@ -66,7 +67,7 @@ def sync_aggregates(
     found, names, error = Findings(), dict[str, str](), None
     try:
         conf = settings.read(context.obj)
-        workers.require_current_schema(conf)
+        workers.require_fitting_schema(conf)
         database = Database(engine.from_conf(conf))
         names = _names(database)
         with _bar(shown=not as_json and sys.stderr.isatty()) as report:

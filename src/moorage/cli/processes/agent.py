@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from oslo_config import cfg
 
 from moorage.agent.journal import Journal
 from moorage.agent.ports import Ports, PortSettings
@@ -18,18 +17,14 @@ from moorage.cli import metrics, settings
 from moorage.cli.errors import CommandError, Commands
 from moorage.cli.options import ConfigFiles
 from moorage.cli.processes import agent_driver, metadata_forwarding, neighbours, reloading
-from moorage.cli.processes.agent_driver import ChosenDriver
 from moorage.cli.processes.placement_access import require_placement
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
-from moorage.core import log, private, tracing
-from moorage.core.config import ConfigError
+from moorage.core import log, private, systemd, tracing
 from moorage.drivers import installed
 from moorage.drivers.plugin import DriverContext
 from moorage.images.store import ApiImageStore
 from moorage.network.connect import connect_agent
 from moorage.placement.client.connect import connect
-
-LOG = logging.getLogger(__name__)
 
 _JOURNAL = "journal.sqlite"
 
@@ -48,8 +43,8 @@ def run(
 ) -> None:
     """Run the agent until SIGTERM; what is at work then goes on after the next start.
 
-    On SIGHUP it reads anew which nodes of an Ironic it shall manage, and with whom; other drivers may have
-    something of their own to read anew.
+    On SIGHUP it reads anew the level of its log, and which nodes of an Ironic it shall manage, and with whom;
+    other drivers may have something of their own to read anew.
 
     It needs RabbitMQ ([DEFAULT] transport_url) and Placement ([placement_client]), but no database. With
     [network] and [neutron], it makes and binds ports itself as long as conductors can't, amid an upgrade.
@@ -71,6 +66,7 @@ def run(
     directory = Path(conf.agent.state_directory)
     try:
         private.directory(directory, (_JOURNAL, *plugin.files))
+        private.require(directory, directory / _JOURNAL)
     except OSError as error:
         raise CommandError(f"can't use the state directory {directory}: {error}") from error
     ending = Shutdown(conf.process.grace_seconds)
@@ -81,37 +77,32 @@ def run(
     service = AgentService(
         replace(AgentSettings.from_conf(conf), sweep_grace=chosen.loaded.sweep_grace),
         chosen.driver,
-        MessagingAgentSide(conf),
+        MessagingAgentSide(conf, conf.agent.host),
         placement,
         Journal(directory / _JOURNAL),
         chosen.ownership,
         Ports(connect_agent(conf), PortSettings.from_conf(conf)),
     )
-    metrics.serve(conf.agent, [*service.checks(), *neighbours.broker(conf), *neighbours.placement(conf)])
+    notice = metrics.serve(
+        conf.agent, [*service.checks(), *neighbours.broker(conf), *neighbours.placement(conf)]
+    )
     service.start()
     drivers = {conf.agent.host: chosen.driver}
-    forwarder = metadata_forwarding.start(conf.metadata.url, conf.metadata.shared_secret, drivers)
+    forwarder = metadata_forwarding.start(metadata_forwarding.settings(conf, conf.metadata.url), drivers)
 
-    def on_hangup() -> None:
-        reloading.log_level(config_file)
-        if _reload(chosen, config_file, overrides):
+    def serve_others(changed: cfg.ConfigOpts) -> None:
+        if chosen.apply(changed):
             service.look_soon()
 
+    def on_hangup() -> None:
+        reloading.take_up(lambda: settings.read(config_file, overrides), serve_others)
+
+    systemd.tell_ready()
     ending.wait(on_hangup)
+    notice.end()
     if forwarder is not None:
         forwarder.stop()
     service.stop()
-
-
-def _reload(
-    chosen: ChosenDriver, config_file: Sequence[Path] | None, overrides: Mapping[str, object]
-) -> bool:
-    """Whether the files say something else now; what makes no sense is refused as a whole."""
-    try:
-        return chosen.apply(settings.read(config_file, overrides))
-    except ConfigError as error:
-        LOG.error("the changed configuration is refused, and everything stays as it was: %s", error)
-        return False
 
 
 def main() -> None:

@@ -84,7 +84,7 @@ def worker() -> Wsgi:
         checks=[*neighbours.placement(conf), *neighbours.network(conf), *neighbours.broker(conf)],
         onlooker=Onlooker(DECLARED, conf.conductor.lease_seconds),
     )
-    return build(conf, service, {IMAGE_PATH: images_wsgi.build(conf, images)})
+    return granian.ready(build(conf, service, {IMAGE_PATH: images_wsgi.build(conf, images)}))
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from oslo_config import cfg
 from moorage.bus import notifications
 from moorage.bus.asking import AskingWhenNeeded
 from moorage.bus.messaging import MessagingConductorSide
+from moorage.bus.messaging_queues import RabbitQueues
 from moorage.cli import metrics, settings
 from moorage.cli.errors import Commands
 from moorage.cli.options import ConfigFiles
@@ -17,7 +18,7 @@ from moorage.cli.processes.network_access import require_network
 from moorage.cli.processes.placement_access import require_placement
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.conductor.service import ConductorService, ConductorSettings
-from moorage.core import log, tracing
+from moorage.core import log, systemd, tracing
 from moorage.core.health import HealthCheck
 from moorage.db import engine, health, waiting
 from moorage.db.database import Database
@@ -46,7 +47,7 @@ def run(config_file: ConfigFiles = None) -> None:
     conf = settings.read(config_file)
     log.set_up(conf.log.level, conf.log.format)
     tracing.set_up(conf, "moorage-conductor")
-    workers.require_current_schema(conf)
+    workers.require_fitting_schema(conf, patient=True)
     require_network(conf)
     ending = Shutdown(conf.process.grace_seconds)
     ending.listen()
@@ -61,10 +62,13 @@ def run(config_file: ConfigFiles = None) -> None:
         connect_images(conf, Catalogue(database)),
         notifications.from_conf(conf),
         AskingWhenNeeded(conf),
+        RabbitQueues(conf),
     )
-    metrics.serve(conf.conductor, [*health.checks(database), *_neighbours(conf), *service.checks()])
+    notice = metrics.serve(conf.conductor, [*health.checks(database), *_neighbours(conf), *service.checks()])
     service.start()
-    ending.wait(lambda: reloading.log_level(config_file))
+    systemd.tell_ready()
+    ending.wait(lambda: reloading.take_up(lambda: settings.read(config_file)))
+    notice.end()
     service.stop()
     database.engine.dispose()
 

@@ -14,7 +14,7 @@ from moorage.cli.processes import neighbours, reloading, workers
 from moorage.cli.processes.shutdown import Shutdown, ignore_hangup
 from moorage.consoles.server import ConsoleServer, listener
 from moorage.consoles.settings import ConsoleSettings
-from moorage.core import log
+from moorage.core import log, systemd
 from moorage.db import engine, health
 from moorage.db.database import Database
 
@@ -38,9 +38,10 @@ def run(
     """
     ignore_hangup()
     given = {"consoles.listen": listen, "consoles.port": port}
-    conf = settings.read(config_file, {name: value for name, value in given.items() if value is not None})
+    overrides = {name: value for name, value in given.items() if value is not None}
+    conf = settings.read(config_file, overrides)
     log.set_up(conf.log.level, conf.log.format)
-    workers.require_current_schema(conf)
+    workers.require_fitting_schema(conf, patient=True)
     ending = Shutdown(conf.process.grace_seconds)
     ending.listen()
     database = Database(engine.for_service(conf))
@@ -51,9 +52,16 @@ def run(
         raise CommandError(f"can't listen on {options.listen}:{options.port}: {error}") from error
     checks = [*health.checks(database), *neighbours.broker(conf)]
     server = ConsoleServer(options, database, AskingWhenNeeded(conf), listening)
-    metrics.serve(conf.consoles, checks)
+    notice = metrics.serve(conf.consoles, checks)
     server.start()
-    ending.wait(lambda: reloading.log_level(config_file))
+
+    def on_hangup() -> None:
+        reloading.take_up(lambda: settings.read(config_file, overrides), lambda _: server.reload())
+
+    systemd.tell_ready()
+    ending.wait(on_hangup)
+    notice.end()
+    ending.drain(conf.process.drain_seconds)
     server.stop()
     database.engine.dispose()
 

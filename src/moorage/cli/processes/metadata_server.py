@@ -51,7 +51,7 @@ def _require_secret(conf: cfg.ConfigOpts) -> None:
 def worker() -> Wsgi:
     """The application of one worker process."""
     conf = granian.begin("moorage-metadata")
-    return build(conf, Database(engine.for_service(conf)))
+    return granian.ready(build(conf, Database(engine.for_service(conf))))
 
 
 def main() -> None:

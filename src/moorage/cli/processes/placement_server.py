@@ -39,7 +39,7 @@ def serve(
 
 def worker() -> Wsgi:
     """The application of one worker process."""
-    return build(granian.begin("moorage-placement"))
+    return granian.ready(build(granian.begin("moorage-placement")))
 
 
 def main() -> None:

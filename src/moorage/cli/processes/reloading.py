@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable
 
-from moorage.cli import settings
+from oslo_config import cfg
+
 from moorage.core.config import ConfigError
 
 LOG = logging.getLogger(__name__)
 
 
-def log_level(config_file: Sequence[Path] | None) -> None:
-    """As the files have it now; all else needs a restart, and what makes no sense changes nothing."""
+def take_up(read: Callable[[], cfg.ConfigOpts], *others: Callable[[cfg.ConfigOpts], None]) -> None:
+    """The log's level, and what `others` take, who may refuse with ConfigError; the rest needs a restart.
+
+    What makes no sense changes nothing, and is told once.
+    """
     try:
-        level = settings.read(config_file).log.level
+        conf = read()
+        for take in others:
+            take(conf)
     except ConfigError as error:
         LOG.error("SIGHUP: the changed configuration is refused, and everything stays as it was: %s", error)
         return
-    logging.getLogger().setLevel(level)
-    LOG.info("SIGHUP: the log's level is %s; other changes are taken up by a restart", level)
+    root, level = logging.getLogger(), logging.getLevelNamesMapping()[conf.log.level]
+    root.setLevel(min(root.level, level))  # so that who turns it down still reads that
+    LOG.info("SIGHUP: the log's level is %s; a restart takes up what is fixed at the start", conf.log.level)
+    root.setLevel(level)

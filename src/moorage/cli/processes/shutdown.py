@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 LOG = logging.getLogger(__name__)
 
@@ -40,6 +41,8 @@ class Shutdown:
         self._by_force = by_force
         self._signals: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._asked_at: float | None = None
+        self._by_manager = False
+        """Not at a terminal."""
         self._reads, self._writes = socket.socketpair()
         self._writes.setblocking(False)
 
@@ -60,6 +63,15 @@ class Shutdown:
                     on_hangup()
                 except Exception:
                     LOG.exception("SIGHUP: what changed can't be taken up, and everything stays as it was")
+        self._by_manager = number == signal.SIGTERM
+
+    def drain(self, seconds: float) -> None:
+        """After `wait`, give those who watch us the time to see that we end: not after Control-C, and not
+        beyond a second signal."""
+        deadline = time.monotonic() + min(seconds, self._grace_seconds / 2)
+        while self._by_manager and (left := deadline - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                self._by_manager = self._signals.get(timeout=left) not in _LAST
 
     @property
     def seconds_left(self) -> float:
