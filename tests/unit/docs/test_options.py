@@ -19,8 +19,8 @@ from tests.unit.docs.pages import Page, pages
 
 NEIGHBOURS = ("placement_client", "neutron", "glance", "ironic", "keystone_authtoken", "oslo_limit")
 """The sections with which keystoneauth logs in somewhere."""
-FOREIGN = {"api", "Unit", "Service", "Install"}
-"""Sections of Ironic's and systemd's files, which pages name, too."""
+FOREIGN = {"api", "placement_database", "Unit", "Service", "Install"}
+"""Sections of Ironic's, the reference Placement's and systemd's files, which pages name, too."""
 _NAMED = re.compile(r"^\[(\w+)\] (\w+)")
 _SECTION, _SETTING = re.compile(r"^\[(\w+)\]"), re.compile(r"^(\w+)\s*=")
 
