@@ -15,7 +15,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INPUTS := pyproject.toml requirements/ci.txt
 
 .DEFAULT_GOAL := help
-.PHONY: audits clients guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos step-kills bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-targeted integration reference lab lock novnc release-note soak tempest clean
+.PHONY: deb dist licences packages audits clients guest-image help machines up up-libvirt test lint format unit docs graphs microversions conformance chaos step-kills bench-placement bench-aggregates bench-boot bench-fleet bench-machines bench-ports bench-takeover bench-targeted integration reference lab lock novnc release-note rolling-upgrade soak tempest clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -66,15 +66,20 @@ chaos: $(VENV)/.test lab  ## kill and race the services for half an hour, then c
 
 # `SOAK_SERVERS=N` for fewer. What the database, the journals and the memory have come to is printed.
 soak: $(VENV)/.test  ## boot and delete a million servers, and see that nothing grows (long)
-	SOAK_SERVERS=$${SOAK_SERVERS:-1000000} $(BIN)/pytest -s tests/functional/conductor/test_growth.py -k many_boots $(ARGS)
+	SOAK_SERVERS=$${SOAK_SERVERS:-1000000} $(BIN)/pytest -s -p no:logging tests/functional/conductor/test_soak.py -k sqlite $(ARGS)
 
 # Ten minutes; `AUDIT_KILLS=N` for more or fewer. None may find what is merely under way.
 audits: $(VENV)/.test  ## audit a cloud every second beside a load of boots, deletes and kills (long)
-	AUDIT_KILLS=$${AUDIT_KILLS:-120} $(BIN)/pytest -s tests/chaos/test_boot_kills.py --timeout 1800 $(ARGS)
+	AUDIT_KILLS=$${AUDIT_KILLS:-280} $(BIN)/pytest -s tests/chaos/test_boot_kills.py --timeout 1800 $(ARGS)
 
 # The long form of what CI has of it: each process killed at each step of each kind of operation, on both databases.
 step-kills: $(VENV)/.test lab  ## kill each process at each step of each kind of operation (long)
-	MOORAGE_STEP_KILLS=all $(BIN)/pytest -s tests/chaos/test_step_kills.py $(ARGS)
+	MOORAGE_STEP_KILLS=all $(BIN)/pytest -s tests/chaos/test_step_kills.py tests/chaos/test_repair_kills.py $(ARGS)
+
+# At 50 requests a second; what was asked, lost and left stuck is printed.
+rolling-upgrade: $(VENV)/.test  ## upgrade a cloud in pieces under load, process by process, and take some back (long)
+	MOORAGE_ROLLING_UPGRADES=$${MOORAGE_ROLLING_UPGRADES:-2} MOORAGE_RESTARTS=10 $(BIN)/pytest -s --timeout 1800 \
+	    tests/integration/test_rolling_upgrade.py tests/functional/cli/test_rolling_restarts.py $(ARGS)
 
 # The long form of what CI has of it: all moves and more kills.
 machines: $(VENV)/.test lab guest-image  ## with real virtual machines on hosts in namespaces (as root, long)
@@ -93,6 +98,9 @@ bench-aggregates: $(VENV)/.test  ## aggregates mirrored in Placement: all hosts 
 bench-targeted: $(VENV)/.test  ## a decision for one certain host, beside one for any, in growing fleets
 	$(BIN)/python -m bench.targeted $(ARGS)
 
+bench-takeover: $(VENV)/.test reference  ## coming over from a large reference Placement, and going back (long)
+	$(BIN)/python -m bench.takeover $(ARGS)
+
 bench-boot: $(VENV)/.test  ## servers a second on simulated nodes, embedded and scaled (long)
 	$(BIN)/python -m bench.boot $(ARGS)
 
@@ -104,6 +112,21 @@ bench-fleet: $(VENV)/.test  ## share a simulated Ironic's nodes among hosts (lon
 
 bench-machines: $(VENV)/.test guest-image  ## boot and move real guests, beside `virsh` alone (as root, long)
 	$(BIN)/python -m bench.machines $(ARGS)
+
+# A wheel and the source, as an index of packages takes them.
+dist: $(VENV)/.run  ## build the wheel and the source archive into ./dist
+	$(PIP) build
+	$(BIN)/python -m build --quiet --outdir dist .
+
+# Built with this Python, and for Debian's of the same version: 3.11 is bookworm's.
+deb: $(VENV)/.run  ## build packages of Debian into ./dist
+	$(BIN)/python -m packages.debian dist
+
+licences: $(VENV)/.test  ## list the licences of all that comes along, in docs/licences.md
+	$(BIN)/python -m packages.licences > docs/licences.md
+
+packages: $(VENV)/.test lab  ## build, install, run, upgrade and purge all that is published (as root, long)
+	MOORAGE_PACKAGES=1 $(BIN)/pytest -s tests/integration/packages $(ARGS)
 
 reference: $(VENV)/.test
 	@$(BIN)/python -m tests.conformance.reference_env >/dev/null
@@ -132,7 +155,7 @@ novnc:  ## take noVNC (NOVNC=version) from npm's registry into src/moorage/conso
 	cp .cache/novnc/package/docs/LICENSE.MPL-2.0 src/moorage/consoles/novnc/docs
 	echo $(NOVNC) > src/moorage/consoles/novnc/VERSION
 
-release-note: $(VENV)/.test  ## start a release note: make release-note soak ARGS=short-name
+release-note: $(VENV)/.test  ## start a release note: make release-note ARGS=short-name
 	$(BIN)/reno new $(ARGS)
 
 lock: $(VENV)/.test  ## write down what is installed now as what CI uses

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from moorage.db import engine, migrate
-from tests.support import costs, engines, forked_programs, order, rabbitmq
+from tests.support import costs, engines, forked_programs, leftovers, order, rabbitmq
 from tests.support import postgres as postgres_server
 from tests.support.postgres import Postgres
 from tests.support.recycled_databases import RecycledDatabases
@@ -26,6 +26,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 """Tests start hundreds of Pythons, each of which would compile all that it imports, Neutron say, anew."""
 
+gc.disable()
+"""While all tests are imported and collected, none of which is garbage."""
+
+leftovers.watch()
 engines.hurry()
 forked_programs.install()
 
@@ -56,6 +60,7 @@ def pytest_collection_finish() -> None:
     """What was imported and collected stays: no need to look for garbage in there again and again."""
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -62,7 +62,6 @@ class Operator:
             "/var/lib/moorage": str(root / "lib"),
             "--mode 750 --group moorage": "--mode 750",
             "--mode 700 --owner moorage": "--mode 700",
-            "sudo -u postgres": "runuser -u postgres --",
             "db.example.com:5432": f"127.0.0.1:{database.port}",
             "rabbit.example.com:5672": f"127.0.0.1:{broker.port}",
             "https://keystone.example.com:5000": keystone_url,

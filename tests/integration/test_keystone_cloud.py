@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import requests
 
+from moorage.cli import settings
 from moorage.compute.quotas.options import UNIFIED
+from moorage.core import uuids
+from moorage.http.caller import AGENT_ROLE
+from moorage.placement.client.connect import connect
+from moorage.placement.client.contract import PlacementClient, PlacementRefusedError, ReportedProvider
 from tests.integration.clouds import keystone_clouds
 from tests.integration.embedded import MOORAGE
 from tests.lab.client.openstack import ClientError, openstack, order
@@ -29,6 +35,9 @@ class Site:
     keystone: Keystone
     demo: Person
     friend: Person
+    agents: tuple[Person, Person]
+    compute_url: str
+    placement_url: str
 
     def show(self, person: Person, command: str) -> Any:
         return openstack(self.clouds, person.name, *command.split())
@@ -49,6 +58,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         keystone.register_limits("compute", {"servers": 2, "class:VCPU": 2, "server_key_pairs": 1})
         itself = keystone.add_person("moorage", "service", "service", "admin")
         demo, friend = (keystone.add_person(name, "member", name) for name in ("demo", "friend"))
+        keystone.add_role(AGENT_ROLE)
+        one, two = (keystone.add_person(f"rack-7-node-{n}", AGENT_ROLE, "service") for n in (1, 2))
         credentials = {"auth_type": "password", "region_name": REGION, **itself.auth(keystone.url)}
         config = directory / "moorage.conf"
         config.write_text(
@@ -58,6 +69,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
                     "keystone_authtoken": {**credentials, "service_token_roles_required": "true"},
                     "quota": {"driver": UNIFIED, "unified_limits_cache_seconds": "0.5"},
                     "oslo_limit": credentials,
+                    "placement": {"tree_owners": "require"},
                 }
             )
         )
@@ -68,7 +80,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
             *("--hosts", "2", "--placement-port", str(placement), "--compute-port", str(compute)),
         ]
         with start_service(command, compute, directory / "up.log", ready=partial(port_is_open, compute)):
-            yield Site(clouds, keystone, demo, friend)
+            at = f"http://127.0.0.1:{placement}"
+            yield Site(clouds, keystone, demo, friend, (one, two), f"{url}/v2.1", at)
     finally:
         keystone.stop()
 
@@ -117,3 +130,47 @@ def test_an_image_is_shared_with_a_project_by_the_official_client(site: Site, tm
     with pytest.raises(ClientError, match="No Image found"):
         site.show(site.friend, f"image show {lent}")
     site.order(site.demo, "image delete lent")
+
+
+def placement_of(site: Site, agent: Person, directory: Path) -> PlacementClient:
+    """As `moorage-agent` with these credentials has it."""
+    path = directory / f"{agent.name}.conf"
+    login = {
+        "auth_type": "password",
+        "endpoint_override": site.placement_url,
+        **agent.auth(site.keystone.url),
+    }
+    path.write_text(ini({"placement_client": login}))
+    return connect(settings.read([path]))
+
+
+def test_an_agent_is_only_itself(site: Site, tmp_path: Path) -> None:
+    """Of Compute it gets nothing, and of Placement what is its own."""
+    one, two = (placement_of(site, agent, tmp_path) for agent in site.agents)
+    nodes = [
+        ReportedProvider(uuids.generate(), agent.name, inventories={"VCPU": {"total": 4}})
+        for agent in site.agents
+    ]
+    for client, node in zip((one, two), nodes, strict=True):
+        client.report([node])
+        client.report([node])
+    taken = ReportedProvider(nodes[1].uuid, nodes[1].name, inventories={"VCPU": {"total": 1}})
+    writes: tuple[Callable[[], None], ...] = (
+        partial(one.report, [taken]),
+        partial(one.delete_provider, taken.uuid),
+        partial(one.set_trait, [taken.uuid], "COMPUTE_STATUS_DISABLED", present=True),
+    )
+    for write in writes:
+        with pytest.raises(PlacementRefusedError, match="is another agent's") as refused:
+            write()
+        assert refused.value.status == 403
+    (kept,) = two.tree(nodes[1].uuid)
+    assert kept.inventories["VCPU"].total == 4
+    headers = {"X-Auth-Token": site.keystone.token(site.agents[0])}
+    for path in ("/servers", "/flavors", "/os-services"):
+        answer = requests.get(f"{site.compute_url}{path}", headers=headers, timeout=60)
+        assert answer.status_code == 403
+        assert "The credentials of an agent are of no use here." in answer.text
+    for client, node in zip((one, two), nodes, strict=True):
+        client.delete_provider(node.uuid)
+        assert client.tree(node.uuid) == []

@@ -13,7 +13,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from tests.support import moorage, postgres, rabbitmq
 from tests.support.moorage import PROGRAMS
 from tests.support.postgres import Postgres
 from tests.support.processes import (
+    Command,
     NotReadyError,
     Service,
     free_port,
@@ -38,6 +39,7 @@ from tests.support.processes import (
 )
 from tests.support.profiles import Settings, ini
 from tests.support.rabbitmq import RabbitMQ
+from tests.support.releases import launched
 
 ADMIN = {"x-auth-token": "admin", "openstack-api-version": "compute 2.96"}
 PLACEMENT_ADMIN = {"x-auth-token": "admin", "openstack-api-version": "placement 1.39"}
@@ -53,6 +55,7 @@ SETTINGS: Settings = {
     "compute": {"service_down_time": "10", "workers": "1"},
     "quota": {"instances": "-1", "cores": "-1", "ram": "-1"},
     "placement": {"workers": "1"},
+    "process": {"drain_seconds": "0"},
 }
 """What takes half a minute by default takes seconds, so that a test need not wait for it."""
 
@@ -69,12 +72,16 @@ class Part:
     port: int = 0
     """0 for a part that nobody connects to."""
     service: Service | None = None
+    source: Path | None = field(default=None, kw_only=True)
+    """Of another release than this one."""
 
     def start(self, *, wait: bool = True) -> None:
         """Waits until it answers, if it is one that does."""
         assert self.service is None
         answers = (lambda: port_is_open(self.port)) if wait and self.port else (lambda: True)
-        self.service = start_service(self.command, self.port, self.log, ready=answers, timeout=90)
+        self.service = start_service(
+            [*launched(self.source), *self.command], self.port, self.log, ready=answers, timeout=90
+        )
 
     def end(self) -> int:
         """As an operator does; what it left with."""
@@ -179,15 +186,21 @@ class Deployment:
         broker: RabbitMQ,
         shape: Shape,
         neighbours: Neighbours | None = None,
+        source: Path | None = None,
+        ports: Mapping[str, int] | None = None,
     ) -> None:
+        """`source` is that of another release, if it is one's; `ports` are those of parts, by name, that
+        others know already."""
         self.directory = directory
+        self.source = source
         self.neighbours = neighbours or Neighbours()
         self.database = database
         self.broker = broker
         self.shape = shape
         self.database_url = database.create_database("moorage")
         self.image_id = ""
-        port = free_port()
+        known = ports or {}
+        port = known.get("placement") or free_port()
         self._settings: Settings = {
             **SETTINGS,
             "DEFAULT": {"transport_url": broker.url},
@@ -197,7 +210,7 @@ class Deployment:
         self.config = config
         self.placement = self._server("placement", "moorage-placement", config, port)
         self.apis = [
-            self._server(f"api-{number}", "moorage-api", config, free_port())
+            self._server(f"api-{number}", "moorage-api", config, known.get(f"api-{number}") or free_port())
             for number in range(1, shape.apis + 1)
         ]
         self.conductors = [self._conductor(number) for number in range(1, shape.conductors + 1)]
@@ -230,9 +243,10 @@ class Deployment:
 
     def start(self) -> None:
         """All parts at once and in no order: each waits for those that it needs."""
-        moorage.sync_database(self.config)
+        moorage.sync_database(self.config, self.source)
         services = {"compute": f"{self.urls[0]}/v2.1", "placement": self.placement_url}
-        self.neighbours.seed([PROGRAMS / "moorage-manage", "--config-file", self.config], services)
+        manage: Command = [*launched(self.source), PROGRAMS / "moorage-manage", "--config-file", self.config]
+        self.neighbours.seed(manage, services)
         for part in self.parts:
             part.start(wait=False)
         self.wait_for_apis()
@@ -333,7 +347,7 @@ class Deployment:
 
     def _part(self, name: str, program: str, config: Path, *more: str, port: int = 0) -> Part:
         command: list[str | Path] = [PROGRAMS / program, "--config-file", config, *more]
-        return Part(name, command, self.directory / f"{name}.log", port)
+        return Part(name, command, self.directory / f"{name}.log", port, source=self.source)
 
     def _make_flavors(self) -> None:
         nothing_else = {"resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0"}
@@ -357,11 +371,13 @@ def running(
     shape: Shape | None = None,
     neighbours: Neighbours | None = None,
     start_broker: Callable[[], AbstractContextManager[RabbitMQ]] = rabbitmq.room,
+    source: Path | None = None,
+    ports: Mapping[str, int] | None = None,
 ) -> Iterator[Deployment]:
     """A new cloud, with a database of its own, and with a broker, which is shared unless it is said how to
     start one; raises `debian.Unavailable` without one."""
     with start_broker() as broker, postgres.start() as database:
-        deployment = Deployment(directory, database, broker, shape or Shape(), neighbours)
+        deployment = Deployment(directory, database, broker, shape or Shape(), neighbours, source, ports)
         try:
             deployment.start()
             yield deployment

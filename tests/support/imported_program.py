@@ -25,6 +25,27 @@ from typing import Any
 LARGEST = 1 << 20
 _PR_SET_NAME = 15
 _LAUNCH = "moorage.cli.launch"
+_ALL = (
+    "pydantic.fields",  # by which typer reads its arguments
+    "sqlite3",
+    *(f"moorage.drivers.{name}.plugin" for name in ("fake", "ironic", "libvirt")),
+    *("moorage.drivers.fake.driver", "keystoneauth1.loading"),
+)
+_BUS = ("moorage.bus.messaging_questions", "kombu.transport.pyamqp")
+_LATER = {
+    "moorage": (
+        "moorage.cli.embedded.embedded",
+        "moorage.db.migrate",
+        "alembic.command",
+        "openstack.connection",
+    ),
+    "moorage-manage": ("alembic.command",),
+    "moorage-agent": _BUS,
+    "moorage-api": _BUS,
+    "moorage-conductor": _BUS,
+    "moorage-console-proxy": _BUS,
+}
+"""What programs import when they need it, a part of a command say; it may take longer than the rest."""
 
 
 def load(name: str) -> Callable[[], Any]:
@@ -35,7 +56,8 @@ def load(name: str) -> Callable[[], Any]:
     if point.module == _LAUNCH:
         importlib.import_module("moorage.core.metrics_directory").make()
         importlib.import_module(f"moorage.cli.processes.{point.attr}_server")
-    importlib.import_module("pydantic.type_adapter")  # by which typer reads its arguments
+    for module in (*_ALL, *_LATER.get(name, ())):
+        importlib.import_module(module)
     return program
 
 

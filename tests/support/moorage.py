@@ -9,6 +9,7 @@ from pathlib import Path
 from tests.support.processes import Service, free_port, start_service
 from tests.support.profiles import Settings, ini
 from tests.support.reference import answers
+from tests.support.releases import launched
 
 PROGRAMS = Path(sys.executable).parent
 
@@ -17,23 +18,32 @@ def configure(directory: Path, database_url: str, extra: Settings | None = None)
     directory.mkdir(parents=True, exist_ok=True)
     config = directory / "moorage.conf"
     config.write_text(
-        ini({"database": {"connection": database_url}, "auth": {"strategy": "none"}, **(extra or {})})
+        ini(
+            {
+                "database": {"connection": database_url},
+                "auth": {"strategy": "none"},
+                "process": {"drain_seconds": "0"},
+                **(extra or {}),
+            }
+        )
     )
     return config
 
 
-def sync_database(config: Path) -> None:
-    subprocess.run(
-        [str(PROGRAMS / "moorage-manage"), "--config-file", str(config), "db", "sync"],
-        check=True,
-        capture_output=True,
-    )
+def manage(config: Path, *words: str, source: Path | None = None) -> None:
+    """`moorage-manage`, of this release or of the one whose source it is, which has to go well."""
+    command = [*launched(source), str(PROGRAMS / "moorage-manage"), "--config-file", str(config), *words]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def sync_database(config: Path, source: Path | None = None) -> None:
+    """As this release does it, or the one whose source it is."""
+    manage(config, "db", "sync", source=source)
 
 
 def seed(config: Path) -> None:
     """The usual flavors and images."""
-    command = [str(PROGRAMS / "moorage-manage"), "--config-file", str(config), "seed"]
-    subprocess.run(command, check=True, capture_output=True)
+    manage(config, "seed")
 
 
 def start(config: Path, workers: int = 2, port: int | None = None, timeout: float = 60.0) -> Service:

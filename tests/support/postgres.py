@@ -29,7 +29,7 @@ from typing import Any, Self
 import psycopg
 from psycopg import sql
 
-from tests.support import odd_locale
+from tests.support import leftovers, odd_locale
 from tests.support.processes import free_port, process_tree
 
 ADMIN = "admin"
@@ -269,7 +269,11 @@ def _initialise(programs: Path, account: Account, home: Path) -> None:
 
 def _environment(home: Path) -> dict[str, str]:
     """Where the server finds its locale; and none of ours, which would become its defaults."""
-    return {"PATH": os.environ.get("PATH", os.defpath), odd_locale.PATH_VARIABLE: str(home / "locale")}
+    return {
+        **leftovers.inherited(),
+        "PATH": os.environ.get("PATH", os.defpath),
+        odd_locale.PATH_VARIABLE: str(home / "locale"),
+    }
 
 
 def _launch(programs: Path, account: Account, home: Path, settings: Mapping[str, str]) -> Postgres:

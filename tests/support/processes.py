@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import random
 import signal
@@ -173,6 +174,17 @@ def start_service(
         service.kill()
         raise NotReadyError(f"{error}\n{service.log_tail()}") from None
     return service
+
+
+def answers(port: int) -> bool:
+    """Later than that its port is open: `moorage up` waits for its hosts first."""
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=1.0)) as connection:
+        try:
+            connection.request("GET", "/")
+            connection.getresponse()
+        except (OSError, http.client.HTTPException):
+            return False
+    return True
 
 
 def port_is_open(port: int) -> bool:

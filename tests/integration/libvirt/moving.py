@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.drivers.contract import Parcel, ServerSpec
+from moorage.drivers.contract import SHUT_DOWN, Parcel, ServerSpec
 from moorage.drivers.libvirt.moves.settings import MoveSettings
 from moorage.drivers.parts import LiveMovable, require
 from tests.integration.libvirt.stand import DirectoryImages, LibvirtStand
@@ -60,6 +60,15 @@ class Two:
         node = stand.driver.nodes()[0].uuid
         return msgspec.structs.replace(spec, node_uuid=node, work=f"w{self.serial}", **changes)
 
+    def kill_guest(self, spec: ServerSpec) -> None:
+        """Of the first host. Its libvirtd has to have noticed: it takes the disk from QEMU's user then, and
+        would take it from another host's guest."""
+        self.one.host.kill_guest(spec.uuid)
+        wait_until(
+            lambda: self.one.driver.power(spec.uuid, spec.node_uuid) == SHUT_DOWN, "the end of the guest"
+        )
+        assert not self.runs_on(spec)
+
     def runs_on(self, spec: ServerSpec) -> list[str]:
         return [stand.host.name for stand in (self.one, self.two) if spec.uuid in stand.host.guest_pids()]
 
@@ -94,10 +103,10 @@ def make(host: LibvirtHost, path: Path, images: DirectoryImages, image: str, **m
     return MovingStand(host, path / host.name, images, image, moves=MoveSettings(**moves), **more)
 
 
-def two(lab: LibvirtLab, path: Path, *, shared: bool, **moves: Any) -> Two:
+def two(lab: LibvirtLab, path: Path, *, shared: bool, serial_listen: str = "", **moves: Any) -> Two:
     images = DirectoryImages(path / "images")
     image = images.add(tiny_guest.make_disk(path / "tiny.raw"), "raw")
-    more: dict[str, Any] = {"moves": moves}
+    more: dict[str, Any] = {"moves": moves, "serial_listen": serial_listen}
     if shared:
         more["instances_path"] = path / "instances"
     one, other = (make(host, path, images, image, **more) for host in lab.hosts.values())

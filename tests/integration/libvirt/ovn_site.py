@@ -122,7 +122,7 @@ def running(directory: Path, image: GuestImage) -> Iterator[OvnSite]:
 def _furnished(made: GuestDeployment, openstack: OpenStack, image: GuestImage) -> OvnSite:
     """With what a user needs to boot guests that can be reached by SSH."""
     neutron, directory = openstack.connect(openstack.moorage), made.directory
-    wait_until(lambda: _hosts_known(neutron) >= set(made.lab.hosts), "Neutron to know the hosts", PATIENCE)
+    wait_until(lambda: hosts_known(neutron) >= set(made.lab.hosts), "Neutron to know the hosts", PATIENCE)
     clouds = directory / "clouds.yaml"
     clouds.write_text(keystone_clouds(openstack.keystone, openstack.moorage, openstack.demo))
     operator, user = (
@@ -138,7 +138,7 @@ def _furnished(made: GuestDeployment, openstack: OpenStack, image: GuestImage) -
     return OvnSite(made, openstack, operator, user, neutron, network)
 
 
-def _hosts_known(admin: Connection) -> set[str]:
+def hosts_known(admin: Connection) -> set[str]:
     """Those that live; OVN's come on one page, but with a link to a next one that has the same."""
     listed = admin.network.get("/agents").json()["agents"]
     return {agent["host"] for agent in listed if agent["alive"]}

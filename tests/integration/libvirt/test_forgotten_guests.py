@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client import REGISTRY
 
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverError, ServerSpec
 from moorage.drivers.parts import Snapshottable, require
@@ -53,6 +54,11 @@ def photograph(stand: LibvirtStand, spec: ServerSpec) -> None:
     assert stand.has_data(image_id)
 
 
+def forgotten() -> float | None:
+    """As the gauge says that an alert looks at."""
+    return REGISTRY.get_sample_value("moorage_libvirt_guests_forgotten")
+
+
 def is_running(host: LibvirtHost, spec: ServerSpec) -> bool:
     """For libvirtd."""
     return host.run("virsh", "domstate", spec.uuid).strip() == "running"
@@ -68,6 +74,7 @@ def test_it_counts_as_running_and_libvirtd_has_it_again_after_a_restart(stand: L
     assert not is_running(host, spec)
     stand.restart()
     assert stand.driver.servers() == {spec.uuid: RUNNING}
+    assert forgotten() == 1
     assert stand.driver.start(*identity) == RUNNING
     with pytest.raises(DriverError, match="restart libvirtd"):
         photograph(stand, spec)
@@ -75,6 +82,7 @@ def test_it_counts_as_running_and_libvirtd_has_it_again_after_a_restart(stand: L
     host.start_libvirtd()
     assert is_running(host, spec)
     photograph(stand, spec)
+    assert forgotten() == 0
     assert host.guest_pids() == {spec.uuid: process}
     assert host.starts(spec.uuid) == 1
     stand.forget(spec)
@@ -104,6 +112,7 @@ def test_it_is_started_again_only_when_its_process_has_ended(stand: LibvirtStand
     assert host.guest_pids() == {spec.uuid: process}
     assert stand.driver.stop(*identity) == SHUT_DOWN
     assert host.guest_pids() == {}
+    assert forgotten() == 0
     assert stand.driver.start(*identity) == RUNNING
     assert is_running(host, spec)
     stand.forget(spec)

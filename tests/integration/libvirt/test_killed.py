@@ -123,6 +123,21 @@ def test_a_snapshot_begins_anew_and_its_guest_runs_on(stand: LibvirtStand, worke
     stand.forget(spec)
 
 
+def test_a_snapshot_that_is_uploaded_leaves_nothing_either(stand: LibvirtStand) -> None:
+    """Of an agent that was killed right after, before it cleared its copy away."""
+    spec = spawned(stand)
+    snapshot = partial(
+        require(stand.driver, Snapshottable).snapshot, spec.uuid, spec.node_uuid, stand.waiting_image()
+    )
+    snapshot()
+    left = stand.settings.instances_path / spec.uuid / f".snapshot-.{spec.node_uuid}.811bddf6"
+    left.mkdir()
+    (left / "whole.qcow2").write_bytes(b"a copy")
+    snapshot()
+    assert not left.exists()
+    stand.forget(spec)
+
+
 def test_a_suspend_goes_on(stand: LibvirtStand, worker: Worker) -> None:
     spec = spawned(stand)
     identity = (spec.uuid, spec.node_uuid)

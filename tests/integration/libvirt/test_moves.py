@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import ssl
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
+from moorage.compute.consoles.tokens import ConsoleGrant
+from moorage.consoles.links import ConsoleLinks
+from moorage.consoles.settings import ConsoleSettings
 from moorage.drivers.contract import RUNNING, SHUT_DOWN, DriverClosedError, DriverError, ServerSpec
-from moorage.drivers.parts import Diagnosable, ResizableInPlace, ResizeChecking, SharedStorage, require
+from moorage.drivers.parts import (
+    ConsoleType,
+    Diagnosable,
+    RemoteConsoles,
+    ResizableInPlace,
+    ResizeChecking,
+    SharedStorage,
+    require,
+)
+from tests.integration.libvirt.console_certificates import Certificates, have_tls, restart_with
 from tests.integration.libvirt.moving import MovingStand, Two, carried, directory, goes_on, log, runs, two
 from tests.lab.libvirt import tiny_guest
 from tests.lab.libvirt.hosts import LibvirtLab
-from tests.support.processes import wait_until
 
 
 def move_cold(both: Two, here: MovingStand, spec: ServerSpec, **changes: Any) -> ServerSpec:
@@ -164,6 +177,32 @@ def test_a_guest_counts_on_while_it_moves(pair: LibvirtLab, tmp_path: Path, shar
         assert one.leftovers() == other.leftovers() == []
 
 
+def test_a_guest_speaks_the_tls_of_the_host_that_it_comes_to(pair: LibvirtLab, tmp_path: Path) -> None:
+    """Its consoles do, and those of the host that it left did not."""
+    with two(pair, tmp_path, shared=True, serial_listen="127.0.0.1") as both:
+        one, other = both.one, both.two
+        certificates = Certificates(tmp_path / "pki", other.host.name)
+        before = have_tls(other.host, certificates, tmp_path / "installed")
+        spec = one.spec()
+        one.driver.spawn(spec)
+        runs(one, spec, 1)
+        consoles = require(one.driver, RemoteConsoles)
+        assert not consoles.console(spec.uuid, spec.node_uuid, ConsoleType.SERIAL).tls
+        there = move_live(both, one, spec)
+        links = ConsoleLinks(ConsoleSettings(guest_tls=certificates.tls()))
+        consoles = require(other.driver, RemoteConsoles)
+        for kind, words in ((ConsoleType.SERIAL, b""), (ConsoleType.NOVNC, b"\x01")):
+            address = consoles.console(spec.uuid, there.node_uuid, kind)
+            grant = ConsoleGrant(1, spec.uuid, other.host.name, there.node_uuid, kind, address, "")
+            with other.host.network.call(partial(links.open, grant)).socket as inside:
+                assert isinstance(inside, ssl.SSLSocket)
+                inside.sendall(words)
+                assert inside.recv(1)
+        other.driver.destroy(spec.uuid, there.node_uuid)
+        assert one.leftovers() == other.leftovers() == []
+        restart_with(other.host, before)
+
+
 def test_a_dead_host_s_server_goes_on_with_its_disk_where_that_is_seen(
     pair: LibvirtLab, tmp_path: Path
 ) -> None:
@@ -180,8 +219,7 @@ def test_a_dead_host_s_server_goes_on_with_its_disk_where_that_is_seen(
         assert one.driver.reboot(spec.uuid, spec.node_uuid, hard=True) == RUNNING
         runs(one, spec, 2)
 
-        one.host.kill_guest(spec.uuid)
-        wait_until(lambda: not both.runs_on(spec), "the end of the guest")
+        both.kill_guest(spec)
         for _ in range(2):
             assert other.driver.spawn(there) == RUNNING
         runs(other, spec, 3)
@@ -206,8 +244,7 @@ def test_an_evacuated_server_that_is_deleted_leaves_nothing_for_its_dead_host(
         one, other = both.one, both.two
         spec = one.spec(network=[one.port()])
         one.driver.spawn(spec)
-        one.host.kill_guest(spec.uuid)
-        wait_until(lambda: not both.runs_on(spec), "the end of the guest")
+        both.kill_guest(spec)
         there = both.spec(other, spec, keep_disk=True)
         assert other.driver.spawn(there) == RUNNING
         require(other.driver, SharedStorage).forsake(spec.uuid)
@@ -232,7 +269,7 @@ def test_a_dead_host_s_server_starts_anew_where_its_disk_is_not_seen(
         runs(one, spec, 1)
         one.driver.reboot(spec.uuid, spec.node_uuid, hard=True)
         runs(one, spec, 2)
-        one.host.kill_guest(spec.uuid)
+        both.kill_guest(spec)
         there = both.spec(other, spec, keep_disk=True)
         other.driver.spawn(there)
         runs(other, spec, 1)

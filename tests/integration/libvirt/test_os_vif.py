@@ -120,6 +120,32 @@ def test_a_tap_is_made_that_ovn_finds_by_its_port(switch: Switch, host: Namespac
     assert switch.control("get", "bridge", "br-int", "datapath_type").strip() == "netdev"
 
 
+def test_a_port_without_a_word_about_it_leaves_the_bridge_its_datapath(
+    switch: Switch, host: Namespace, tmp_path: Path
+) -> None:
+    """Else Open vSwitch would make the bridge anew, and all ports on it were cut off."""
+    vifs, told = vifs_at(switch, tmp_path), port(ovs_create_tap=True)
+    identity = switch.control("get", "bridge", "br-int", "datapath_id")
+    vif = host.call(lambda: vifs.plug(SERVER, told))
+    assert switch.control("get", "bridge", "br-int", "datapath_type").strip() == "netdev"
+    assert switch.control("get", "bridge", "br-int", "datapath_id") == identity
+    assert switch.names() == [TAP]
+    host.call(lambda: vifs.unplug(SERVER.uuid, vif))
+
+
+def test_what_somebody_else_has_plugged_is_unplugged_once_it_is_adopted(
+    switch: Switch, host: Namespace, tmp_path: Path
+) -> None:
+    somebody, ours = vifs_at(switch, tmp_path / "somebody"), vifs_at(switch, tmp_path / "ours")
+    vif = host.call(lambda: somebody.plug(SERVER, port(**MAKES_TAP)))
+    host.call(lambda: ours.unplug(SERVER.uuid, vif))
+    assert switch.names() == [TAP]
+    ours.adopt(SERVER, port(ovs_create_tap=True))
+    host.call(lambda: ours.unplug(SERVER.uuid, vif))
+    assert switch.names() == []
+    assert TAP not in host.run("ip", "link", "show")
+
+
 def test_what_libvirt_plugs_is_left_to_it(switch: Switch, tmp_path: Path) -> None:
     vifs = vifs_at(switch, tmp_path, offloads_off=True)
     vif = vifs.plug(SERVER, port(bridge_name="br-ovn"))

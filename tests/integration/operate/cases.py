@@ -97,6 +97,15 @@ CASES = [
         {"moorage_agent_heartbeat_failures_total": "6x60"},
     ),
     Case(
+        "MoorageMessagesWait",
+        {'moorage_bus_queue_messages{queue="conductors"}': "2000x60"},
+        {
+            'moorage_bus_queue_messages{queue="conductors"}': "200x60",
+            'moorage_bus_queue_messages{queue="hosts"}': "2000x60",
+        },
+        {"queue": "conductors"},
+    ),
+    Case(
         "MoorageLeasesLost",
         {"moorage_conductor_fenced_total": "0+3x60"},
         {"moorage_conductor_fenced_total": "0+1x60"},
@@ -120,8 +129,8 @@ CASES = [
     ),
     Case(
         "MoorageMachinesQuarantined",
-        {"moorage_machines_quarantined_total": "0x30 1x30"},
-        {"moorage_machines_quarantined_total": "4x60"},
+        {"moorage_quarantined_machines": "1x60"},
+        {"moorage_quarantined_machines": "1x20 0x40"},
     ),
     Case(
         "MoorageMachinesNotCleaned",
@@ -130,14 +139,42 @@ CASES = [
         {"partition": "rack-a"},
     ),
     Case(
+        "MoorageLibvirtForgetsGuests",
+        {'moorage_libvirt_guests_forgotten{instance="rack-7:9106"}': "1x60"},
+        {'moorage_libvirt_guests_forgotten{instance="rack-7:9106"}': "1x3 0x57"},
+        {"instance": "rack-7:9106"},
+    ),
+    Case(
         "MooragePartitionsOverlap",
         {"moorage_conductor_overlapping_partitions": "1x60"},
         {"moorage_conductor_overlapping_partitions": "0x60"},
+    ),
+    Case(
+        "MoorageDatabaseWentBack",
+        {"moorage_conductor_hosts_ahead": "2x60"},
+        {"moorage_conductor_hosts_ahead": "0x60"},
+    ),
+    Case(
+        "MoorageRestoreHeld",
+        {"moorage_conductor_restore_held": "1x60"},
+        {"moorage_conductor_restore_held": "1x20 0x40"},
     ),
     Case(
         "MoorageReleasesDiffer",
         {'moorage_conductor_unreadable_total{kind="juggle"}': "1+1x60"},
         {'moorage_conductor_unreadable_total{kind="juggle"}': "3x60"},
         {"kind": "juggle"},
+    ),
+    Case(
+        "MoorageMessagesRefused",
+        {'moorage_bus_refused_total{kind="heartbeat",reason="other_host"}': "0x30 1x30"},
+        {'moorage_bus_refused_total{kind="heartbeat",reason="other_host"}': "3x60"},
+        {"kind": "heartbeat", "reason": "other_host"},
+    ),
+    Case(
+        "MoorageAgentsRefused",
+        {'moorage_placement_agents_refused_total{reason="not_own"}': "0x30 1x30"},
+        {'moorage_placement_agents_refused_total{reason="not_own"}': "3x60"},
+        {"reason": "not_own"},
     ),
 ]

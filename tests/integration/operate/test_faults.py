@@ -6,7 +6,6 @@ A real Prometheus watches meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,8 @@ import sqlalchemy as sa
 
 from moorage.db.tables.compute import quota_usage
 from tests.integration.operate.transcripts import PATIENCE, follow
-from tests.integration.operate.watched import SMALL_DISK, Watched, fill, small_disk
-from tests.support import debian, manual, postgres, prometheus, rabbitmq
+from tests.integration.operate.watched import SMALL_DISK, Watched, fill, watched_cloud
+from tests.support import debian, manual, prometheus
 from tests.support.manual import Block
 from tests.support.processes import wait_until
 from tests.support.prometheus import Prometheus
@@ -26,17 +25,7 @@ BLOCKS: dict[str, Block] = {block.section: block for block in manual.blocks(PAGE
 
 @pytest.fixture(scope="module")
 def cloud(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
-    with ExitStack() as stack:
-        try:
-            broker = stack.enter_context(rabbitmq.start())
-        except debian.Unavailable as error:
-            pytest.skip(str(error))
-        database = stack.enter_context(postgres.start())
-        directory = tmp_path_factory.mktemp("watched")
-        stack.enter_context(small_disk(directory / SMALL_DISK))
-        made = Watched(directory, database, broker)
-        stack.callback(made.stop)
-        made.start()
+    with watched_cloud(tmp_path_factory.mktemp("watched"), with_small_disk=True) as made:
         yield made
 
 

@@ -6,13 +6,15 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests
 
 from tests.lab.client.openstack import CLIENT, without_cloud
+from tests.support import debian, postgres, rabbitmq
 from tests.support.deployment import ADMIN, SHARED_FLAVOR, Deployment, Part, Shape
 from tests.support.moorage import PROGRAMS
 from tests.support.postgres import Postgres
@@ -114,6 +116,25 @@ class Watched(Deployment):
             check=False,
         )
         return ran.stdout
+
+
+@contextmanager
+def watched_cloud(
+    directory: Path, database: Postgres | None = None, *, with_small_disk: bool = False
+) -> Iterator[Watched]:
+    """With a broker of its own, and a database unless one is given; where there can be none, tests are
+    skipped."""
+    with ExitStack() as stack:
+        try:
+            broker = stack.enter_context(rabbitmq.start())
+        except debian.Unavailable as error:
+            pytest.skip(str(error))
+        if with_small_disk:
+            stack.enter_context(small_disk(directory / SMALL_DISK))
+        made = Watched(directory, database or stack.enter_context(postgres.start()), broker)
+        stack.callback(made.stop)
+        made.start()
+        yield made
 
 
 @contextmanager

@@ -75,6 +75,9 @@ class Keystone:
             self._ask("PUT", grant)
         return Person(name, password, project, self.projects[project])
 
+    def add_role(self, name: str) -> None:
+        self.roles[name] = self._post("roles", "role", name=name)["id"]
+
     def add_service(self, kind: str, name: str, url: str) -> None:
         """Put a service into the catalogue."""
         made = self._post("services", "service", type=kind, name=name)

@@ -105,8 +105,10 @@ class Workspace:
     def _run(
         self, *command: str | Path, stdout: int | None, check: bool
     ) -> subprocess.CompletedProcess[bytes]:
-        """Nothing of the caller's cloud or home is read or written."""
+        """Nothing of the caller's cloud or home is read or written. Its runner runs tests with what PYTHON
+        names, which `make test PYTHON=...` has in the environment."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "TEMPEST_"))}
-        environment = {**kept, "HOME": str(self.directory), "PYTHONWARNINGS": "ignore"}
+        own = {"HOME": str(self.directory), "PYTHON": str(self._programs / "python")}
+        environment = {**kept, **own, "PYTHONWARNINGS": "ignore"}
         words = [str(word) for word in command]
         return subprocess.run(words, cwd=self.directory, env=environment, stdout=stdout, check=check)
