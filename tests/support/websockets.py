@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import select
 import socket
 import ssl
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -73,6 +75,36 @@ class WebSocketClient:
                 break
             found += data
         return found
+
+    def exchange(self, words: bytes) -> bytes:
+        """Send all of it, and receive as much meanwhile.
+
+        By one thread: when two use one connection of TLS, each may take for its own what OpenSSL says to the
+        other, such as an end that is none.
+        """
+        self._socket.settimeout(0)
+        found, sent = b"", False
+        while not sent or len(found) < len(words):
+            if not sent:
+                with suppress(ssl.SSLWantWriteError):  # a part of it; the rest follows
+                    self._websocket.send(words)
+                    sent = True
+            try:
+                data = self._websocket.recv()
+            except ssl.SSLWantReadError:
+                self._wait(select.POLLIN if sent else select.POLLIN | select.POLLOUT)
+                continue
+            if data is None:
+                break
+            found += data
+        self._socket.settimeout(self._timeout)
+        return found
+
+    def _wait(self, events: int) -> None:
+        poll = select.poll()
+        poll.register(self._socket, events)
+        if not poll.poll(self._timeout * 1000):
+            raise TimeoutError("neither a word came nor could one be sent")
 
     def is_closed(self) -> bool:
         """Whether the other side has ended it; what it sent before is thrown away."""

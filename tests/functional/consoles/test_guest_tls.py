@@ -137,13 +137,6 @@ def begin(client: WebSocketClient) -> None:
     assert client.receive(4) == bytes(4)
 
 
-def echoes(client: WebSocketClient, much: bytes) -> None:
-    writer = threading.Thread(target=client.send, args=(much,))
-    writer.start()
-    assert client.receive(len(much)) == much
-    writer.join(10)
-
-
 def insecure() -> float:
     return float(OPENED.labels("insecure")._value.get())
 
@@ -156,11 +149,11 @@ def test_a_screen_and_a_line_carry_all_that_is_said_until_the_server_is_gone(
     site.host.speak = site.host.screen
     screen = served.open(site.token())
     begin(screen)
-    echoes(screen, much)
+    assert screen.exchange(much) == much
     assert site.host.in_the_clear == VERSION + b"\x13\x00\x02" + (260).to_bytes(4, "big")
     site.host.speak = site.host.line
     line = served.open(site.token(ConsoleType.SERIAL))
-    echoes(line, much)
+    assert line.exchange(much) == much
     site.cloud.yard.delete(site.uuid)
     for client in (screen, line):
         client.await_end()

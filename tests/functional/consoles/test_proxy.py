@@ -83,10 +83,7 @@ def test_what_is_typed_reaches_the_console_and_what_it_says_comes_back(
     client.send(b"\x00ls\r\xff")
     assert client.receive(5) == b"\x00ls\r\xff"
     much = bytes(range(256)) * 4000
-    writer = threading.Thread(target=client.send, args=(much,))
-    writer.start()
-    assert client.receive(len(much)) == much
-    writer.join(10)
+    assert client.exchange(much) == much
     client.close()
 
 
@@ -341,10 +338,7 @@ def test_tls(guests: Make, proxy: MakeProxy, tmp_path: Path) -> None:
     client = served.open(opened(cloud, uuid), context=context, origin="https://127.0.0.1")
     much = bytes(range(256)) * 2000
     client.receive(greeting(uuid))
-    writer = threading.Thread(target=client.send, args=(much,))
-    writer.start()
-    assert client.receive(len(much)) == much
-    writer.join(10)
+    assert client.exchange(much) == much
     client.close()
     with pytest.raises((Refused, OSError)):
         WebSocketClient(served.url("x").replace("wss", "ws"))
