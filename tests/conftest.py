@@ -56,6 +56,14 @@ def pytest_sessionfinish() -> None:
     rabbitmq.leave_rooms()
 
 
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The names of what failed, after all else: of a long log often only the end is kept."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is not None:
+        for report in [*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())]:
+            reporter.write_line(f"{report.outcome}: {report.nodeid} ({report.when})")
+
+
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: no need to look for garbage in there again and again."""
     gc.freeze()
