@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support import debian
-from tests.support.processes import Service, free_port, start_service
+from tests.support.processes import Service, free_port, start_service, wait_until
 
 PROGRAM = Path("/usr/sbin/haproxy")
 _CONFIGURATION = """\
@@ -77,4 +77,6 @@ def in_front_of(
     command: list[str | Path] = [PROGRAM, "-db", "-f", config]
     first = next(iter(ports.values()))
     with start_service(command, first, directory / "haproxy.log") as service:
+        # Its port answers before the socket has its name.
+        wait_until((directory / "stats.sock").exists, "HAProxy's socket", 10)
         yield HAProxy(directory, service, ports)
