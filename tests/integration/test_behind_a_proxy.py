@@ -27,7 +27,7 @@ from tests.support.debian import Unavailable
 from tests.support.processes import Service, free_port, port_is_open, start_service
 from tests.support.websockets import Refused, WebSocketClient
 
-HAPROXY = Path("/usr/sbin/haproxy")
+HAPROXY = debian.program("haproxy")
 PAGE = "operate/proxy.md"
 IMAGE = "cirros-0.6.3-x86_64-disk"
 CLIENT = "192.0.2.77"
@@ -79,7 +79,7 @@ def _clouds_file(data: Path, ca: Path, public: str, ports: dict[str, int]) -> Pa
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     try:
-        debian.install("haproxy", HAPROXY)
+        debian.install("haproxy")
     except Unavailable as error:
         pytest.skip(str(error))
     directory = tmp_path_factory.mktemp("proxy")

@@ -12,22 +12,24 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import debian
 from tests.support.guest_image import GuestImage, guest_image
 from tests.support.processes import free_port, wait_until
 
-NEEDED = ("qemu-system-x86_64", "qemu-img", "mkfs.vfat", "mcopy", "ssh", "ssh-keygen")
+_PACKAGES = ("qemu-system-x86", "qemu-utils", "dosfstools", "mtools", "openssh-client")
 PATIENCE = 180.0
 """Processors may be emulated, and busy."""
 
-pytestmark = [
-    pytest.mark.timeout(600),
-    pytest.mark.skipif(any(shutil.which(name) is None for name in NEEDED), reason=f"needs {NEEDED}"),
-]
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
 def image() -> GuestImage:
-    return guest_image()
+    try:
+        debian.install(*_PACKAGES)
+        return guest_image()
+    except debian.Unavailable as missing:
+        pytest.skip(str(missing))
 
 
 class Machine:

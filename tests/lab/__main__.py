@@ -1,4 +1,4 @@
-"""Make the environments of the lab ahead of time: `python -m tests.lab`."""
+"""Install programs and make the environments of the lab ahead of time: `python -m tests.lab`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from tests.lab.libvirt.programs import ready
 from tests.lab.nova.pristine import pristine_dumps
 from tests.lab.openstack.pristine import pristine_schemas
 from tests.lab.tempest.environment import TEMPEST
+from tests.support import debian
 
 LONGEST_FIRST = (
-    *(pristine_dumps, pristine_schemas, ready, pristine_state),
+    *(debian.install_ahead, pristine_dumps, pristine_schemas, ready, pristine_state),
     *(pristine_dump, CLIENT_SUITES.bin, CLIENT.bin, TEMPEST.bin),
 )
 

@@ -28,8 +28,7 @@ class Browser:
     """Debian's; where it is missing and we are root, it is installed."""
 
     def __init__(self, directory: Path, size: tuple[int, int] = (1024, 800)) -> None:
-        for package, program in (("chromium", "chromium"), ("chromium-driver", "chromedriver")):
-            debian.install(package, Path("/usr/bin") / program)
+        debian.install("chromium", "chromium-driver")
         assert shutil.which("chromedriver")
         port = free_port()
         self._driver: Service = start_service(

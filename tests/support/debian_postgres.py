@@ -16,7 +16,7 @@ from tests.support.debian import Unavailable
 from tests.support.processes import free_port
 
 PROGRAMS = Path("/usr/lib/postgresql")
-CREATE = Path("/usr/bin/pg_createcluster")
+CREATE = debian.program("postgresql")
 CLUSTER = "moorage-test"
 
 
@@ -38,7 +38,7 @@ class DebianPostgres:
 @contextmanager
 def running() -> Iterator[DebianPostgres]:
     """Raises Unavailable where it can't be: clusters are made and started by root."""
-    debian.install("postgresql", CREATE)
+    debian.install("postgresql")
     if os.geteuid() != 0:
         raise Unavailable("only root makes a cluster of Debian's PostgreSQL")
     version = max((path.name for path in PROGRAMS.iterdir()), key=float)

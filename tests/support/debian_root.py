@@ -56,7 +56,7 @@ def said(command: list[str], given: str = "") -> str:
 @contextmanager
 def made(directory: Path, *included: str) -> Iterator[Root]:
     """One with these packages; it goes in the end. Raises `Unavailable`."""
-    debian.install("mmdebstrap", Path("/usr/bin/mmdebstrap"))
+    debian.install("mmdebstrap")
     included = ("python3", "adduser", "ca-certificates", *included)
     subprocess.run(
         [

@@ -215,8 +215,7 @@ def running(directory: Path, shape: GuestShape | None = None) -> Iterator[GuestD
     """On hosts of its own; `debian.Unavailable` where what it needs can neither be found nor installed."""
     programs.install()
     programs.binding()
-    debian.install("nftables", Path("/usr/sbin/nft"))
-    debian.install("dnsmasq-base", Path("/usr/sbin/dnsmasq"))
+    debian.install("nftables", "dnsmasq-base")
     wanted = shape or GuestShape()
     with (
         hosts.running(directory / "lab", wanted.names, connected=True) as lab,

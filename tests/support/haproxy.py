@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.support import debian
 from tests.support.processes import Service, free_port, start_service, wait_until
 
-PROGRAM = Path("/usr/sbin/haproxy")
+PROGRAM = debian.program("haproxy")
 _CONFIGURATION = """\
 global
     stats socket {directory}/stats.sock mode 600 level admin
@@ -66,7 +66,7 @@ def in_front_of(
 ) -> Iterator[HAProxy]:
     """`groups`: the ports of the servers of each, by name; `ports`: where it is to listen, if that is known
     already. Raises `debian.Unavailable`."""
-    debian.install("haproxy", PROGRAM)
+    debian.install("haproxy")
     ports = ports or {group: free_port() for group in groups}
     text = _CONFIGURATION.format(directory=directory, inter=inter)
     for group, servers in groups.items():

@@ -18,7 +18,7 @@ from tests.support import debian
 from tests.support.debian import Unavailable
 from tests.support.processes import wait_until
 
-SERVER = Path("/usr/sbin/mariadbd")
+SERVER = debian.program("mariadb-server")
 INSTALL = "mariadb-install-db"
 
 
@@ -43,7 +43,7 @@ class MariaDb:
 @contextmanager
 def running() -> Iterator[MariaDb]:
     """Raises Unavailable where it can't be."""
-    debian.install("mariadb-server", SERVER)
+    debian.install("mariadb-server")
     if os.geteuid() != 0:
         raise Unavailable("only root makes a database of Debian's MariaDB")
     home = Path(tempfile.mkdtemp(prefix="moorage-mariadb-"))

@@ -17,12 +17,13 @@ from tests.support.processes import free_port, start_service
 
 ROOT = Path(__file__).parents[2]
 RULES = ROOT / "monitoring" / "alerts.yaml"
-_PROGRAM, _TOOL = Path("/usr/bin/prometheus"), Path("/usr/bin/promtool")
+_PROGRAM = debian.program("prometheus")
+_TOOL = _PROGRAM.with_name("promtool")
 
 
 def promtool(*words: str | Path) -> subprocess.CompletedProcess[str]:
     """`debian.Unavailable` if it is neither there nor can be."""
-    debian.install("prometheus", _TOOL)
+    debian.install("prometheus")
     return subprocess.run([_TOOL, *words], capture_output=True, text=True, check=False)
 
 
@@ -51,7 +52,7 @@ class Prometheus:
 @contextmanager
 def watching(directory: Path, targets: Sequence[str]) -> Iterator[Prometheus]:
     """It looks every second, and does not wait to see whether something passes by itself."""
-    debian.install("prometheus", _PROGRAM)
+    debian.install("prometheus")
     rules = directory / "alerts.yaml"
     rules.write_text(re.sub(r"\bfor: \d+m", "for: 0s", RULES.read_text()))
     config = directory / "prometheus.yml"

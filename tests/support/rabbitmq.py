@@ -26,7 +26,7 @@ from typing import Self
 from tests.support import debian, leftovers
 from tests.support.processes import NotReadyError, free_port, wait_until
 
-PROGRAM = Path("/usr/lib/rabbitmq/bin/rabbitmq-server")
+PROGRAM = debian.program("rabbitmq-server")
 START_TIMEOUT = 60.0
 
 CONFIGURATION = """\
@@ -101,7 +101,7 @@ def start(configuration: str = CONFIGURATION, plugins: Sequence[str] = ()) -> Ra
 
     Without a configuration it is as the package made it.
     """
-    debian.install("rabbitmq-server", PROGRAM)
+    debian.install("rabbitmq-server")
     home = Path(tempfile.mkdtemp(prefix="moorage-rabbitmq-"))
     port, names_port = free_port(), free_port()
     (home / "names-port").write_text(str(names_port))

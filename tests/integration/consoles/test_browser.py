@@ -35,6 +35,7 @@ return new Set(pixels).size;
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     try:
+        debian.install("qemu-system-x86")
         with Browser(tmp_path_factory.mktemp("browser")) as running:
             yield running
     except debian.Unavailable as error:
@@ -50,9 +51,7 @@ def screen(tmp_path: Path) -> Iterator[Service]:
 @contextmanager
 def showing(directory: Path, certificates: Path | None = None) -> Iterator[Service]:
     """A machine without a disk: its firmware says so on the screen."""
-    program = shutil.which("qemu-system-x86_64")
-    if program is None:
-        pytest.skip("there is no QEMU here")
+    program = str(debian.program("qemu-system-x86"))
     port = free_port()
     at, objects = f"127.0.0.1:{port - 5900}", []
     if certificates is not None:

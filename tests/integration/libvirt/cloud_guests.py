@@ -32,12 +32,6 @@ BOOT_SECONDS = 240.0
 LONGEST_SILENCE = 5.0
 """Of a guest that moves; on a machine with nothing else to do it is one second."""
 _PING_SECONDS = 0.2
-_PROGRAMS = {
-    "nftables": "/usr/sbin/nft",
-    "dnsmasq-base": "/usr/sbin/dnsmasq",
-    "openssh-client": "/usr/bin/ssh",
-    "iputils-ping": "/bin/ping",
-}
 _TICK = re.compile(r"guest: tick (\d+) [\d.]+\r?\n")
 _SSH = (
     *("-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "BatchMode=yes"),
@@ -50,8 +44,7 @@ def needed_programs() -> GuestImage:
     """Skips the test where one can be neither found nor made."""
     try:
         programs.install()
-        for package, program in _PROGRAMS.items():
-            debian.install(package, Path(program))
+        debian.install("nftables", "dnsmasq-base", "openssh-client", "iputils-ping")
         return guest_image()
     except (debian.Unavailable, RuntimeError) as missing:
         pytest.skip(str(missing))

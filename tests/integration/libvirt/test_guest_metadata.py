@@ -16,7 +16,7 @@ from moorage.drivers.libvirt.vifs.bridge import BridgeSettings, BridgeVifs
 from moorage.drivers.libvirt.vifs.system_commands import SystemCommands
 from moorage.http.server import HttpServer
 from tests.functional.conductor.conftest import Yard
-from tests.integration.libvirt.test_guest_networks import PROGRAMS, port_of_guest
+from tests.integration.libvirt.test_guest_networks import PACKAGES, port_of_guest
 from tests.support import debian, namespaces
 from tests.support.namespaces import Namespace
 from tests.support.processes import free_port, wait_until
@@ -30,8 +30,7 @@ def stack(tmp_path: Path) -> Iterator[ExitStack]:
     if not namespaces.can_be_made():
         pytest.skip("this needs root, and a kernel with namespaces and taps")
     try:
-        for package, program in PROGRAMS.items():
-            debian.install(package, Path(program))
+        debian.install(*PACKAGES)
     except debian.Unavailable as error:
         pytest.skip(str(error))
     with ExitStack() as made:

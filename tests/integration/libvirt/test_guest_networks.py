@@ -29,11 +29,7 @@ GATEWAY = "10.99.0.1"
 NETWORK = GuestNetwork("4b1f7d0a-0000-4000-8000-000000000001", "10.99.0.0/24", GATEWAY, 1450)
 BROADCAST = "ff:ff:ff:ff:ff:ff"
 _ASK = "udhcpc -i eth0 -n -q -f -O mtu -t 5 -T 1 -s"
-PROGRAMS = {
-    "nftables": "/usr/sbin/nft",
-    "dnsmasq-base": "/usr/sbin/dnsmasq",
-    "busybox-static": "/bin/busybox",
-}
+PACKAGES = ("nftables", "dnsmasq-base", "busybox-static")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,8 +37,7 @@ def programs() -> None:
     if not namespaces.can_be_made():
         pytest.skip("this needs root, and a kernel with namespaces and taps")
     try:
-        for package, program in PROGRAMS.items():
-            debian.install(package, Path(program))
+        debian.install(*PACKAGES)
     except debian.Unavailable as error:
         pytest.skip(str(error))
 

@@ -55,9 +55,7 @@ class BridgedTaps(BridgeVifs):
 def stand(lab: LibvirtLab, tmp_path: Path) -> Iterator[LibvirtStand]:
     try:
         image = guest_image()
-        debian.install("nftables", Path("/usr/sbin/nft"))
-        debian.install("dnsmasq-base", Path("/usr/sbin/dnsmasq"))
-        debian.install("openssh-client", Path("/usr/bin/ssh"))
+        debian.install("nftables", "dnsmasq-base", "openssh-client")
     except (RuntimeError, debian.Unavailable) as missing:
         pytest.skip(str(missing))
     runtime = Path(

@@ -70,7 +70,7 @@ def host() -> Iterator[Namespace]:
     if not namespaces.can_be_made():
         pytest.skip("this needs root, and a kernel with namespaces and taps")
     try:
-        debian.install("openvswitch-switch", Path("/usr/bin/ovs-vsctl"))
+        debian.install("openvswitch-switch")
     except debian.Unavailable as error:
         pytest.skip(str(error))
     with namespaces.namespace() as made:

@@ -12,22 +12,16 @@ from pathlib import Path
 from tests.support import debian
 
 CACHE = (Path(__file__).resolve().parents[3] / ".cache").resolve()
-_PROGRAMS = {
-    "qemu-system-x86": Path("/usr/bin/qemu-system-x86_64"),
-    "qemu-utils": Path("/usr/bin/qemu-img"),
-    "libvirt-daemon": Path("/usr/sbin/libvirtd"),
-    "libvirt-daemon-system": Path("/etc/libvirt/libvirtd.conf"),
-    "libvirt-clients": Path("/usr/bin/virsh"),
-    "iproute2": Path("/bin/ip"),
-}
-_BINDING = Path("/usr/lib/python3/dist-packages/libvirt.py")
-_TO_BUILD = {"libvirt-dev": Path("/usr/include/libvirt/libvirt.h"), "pkg-config": Path("/usr/bin/pkg-config")}
+_PACKAGES = (
+    *("qemu-system-x86", "qemu-utils", "iproute2"),
+    *("libvirt-daemon", "libvirt-daemon-system", "libvirt-clients"),
+)
+_BINDING = debian.program("python3-libvirt")
 
 
 def install() -> None:
     """`debian.Unavailable` if something is missing that we may not install."""
-    for package, program in _PROGRAMS.items():
-        debian.install(package, program)
+    debian.install(*_PACKAGES)
 
 
 def ready() -> str:
@@ -61,7 +55,7 @@ def use_binding() -> None:
 
 def _make(directory: Path) -> None:
     """Debian's own, if it is for this Python; what PyPI has must be compiled, which takes a minute."""
-    debian.install("python3-libvirt", _BINDING)
+    debian.install("python3-libvirt")
     made = directory.with_suffix(".new")
     shutil.rmtree(made, ignore_errors=True)
     made.mkdir()
@@ -73,8 +67,7 @@ def _make(directory: Path) -> None:
         for path in (_BINDING, _BINDING.with_name("libvirt_qemu.py"), *compiled):
             shutil.copy(path, made)
     else:
-        for package, program in _TO_BUILD.items():
-            debian.install(package, program)
+        debian.install("libvirt-dev", "pkg-config")
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(made), "libvirt-python"]
         subprocess.run(pip, check=True)
     made.rename(directory)

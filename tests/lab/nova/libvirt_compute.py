@@ -13,14 +13,12 @@ from tests.support import debian
 from tests.support.processes import Service
 from tests.support.profiles import Settings, ini
 
-_PROGRAMS = {"genisoimage": Path("/usr/bin/genisoimage"), "dosfstools": Path("/usr/sbin/mkfs.vfat")}
 _CONTEXTS = ("nova_sys_admin", "vif_plug_ovs_privileged", "privsep_osbrick")
 
 
 def install() -> None:
     """What makes config drives and disks; `debian.Unavailable` if something may not be installed."""
-    for package, program in _PROGRAMS.items():
-        debian.install(package, program)
+    debian.install("genisoimage", "dosfstools")
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,6 @@ from pathlib import Path
 from tests.support import debian
 from tests.support.processes import free_port, start_service
 
-_PROGRAMS = {
-    "openvswitch-switch": Path("/usr/bin/ovs-vsctl"),
-    "ovn-central": Path("/usr/bin/ovn-northd"),
-    "ovn-host": Path("/usr/bin/ovn-controller"),
-}
-
 
 @dataclass(frozen=True)
 class OvnCentral:
@@ -28,8 +22,7 @@ class OvnCentral:
 
 def install() -> None:
     """`debian.Unavailable` if something is missing that we may not install."""
-    for package, program in _PROGRAMS.items():
-        debian.install(package, program)
+    debian.install("openvswitch-switch", "ovn-central", "ovn-host")
 
 
 @contextmanager

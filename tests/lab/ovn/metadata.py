@@ -10,11 +10,6 @@ from tests.lab.ovn.central import OvnCentral
 from tests.support import debian
 from tests.support.profiles import Settings, ini
 
-_PROGRAMS = {
-    "haproxy": Path("/usr/sbin/haproxy"),
-    "iptables": Path("/usr/sbin/iptables"),
-    "ethtool": Path("/usr/sbin/ethtool"),
-}
 _SUDO = """\
 #!/bin/sh
 while case $1 in -*) true;; *) false;; esac; do shift; done
@@ -25,8 +20,7 @@ exec "$@"
 
 def install() -> None:
     """`debian.Unavailable` if something is missing that we may not install."""
-    for package, program in _PROGRAMS.items():
-        debian.install(package, program)
+    debian.install("haproxy", "iptables", "ethtool")
 
 
 def start(host: LibvirtHost, central: OvnCentral, service_port: int, secret: str) -> None:

@@ -21,16 +21,9 @@ from tests.support.processes import Command, start_service
 
 HERE = Path(__file__).resolve().parent
 NEWER_COMPOSE = Environment("podman-compose", HERE / "requirements.txt", HERE / "constraints.txt")
-DEBIANS_COMPOSE = Path("/usr/bin/podman-compose")
-_PROGRAMS = {
-    "podman": Path("/usr/bin/podman"),
-    "podman-compose": DEBIANS_COMPOSE,
-    "crun": Path("/usr/bin/crun"),
-    "netavark": Path("/usr/lib/podman/netavark"),
-    "aardvark-dns": Path("/usr/lib/podman/aardvark-dns"),
-    "iptables": Path("/usr/sbin/iptables"),
-}
-"""By their package. The engine only recommends or suggests the last three, and can't do without them."""
+DEBIANS_COMPOSE = debian.program("podman-compose")
+_PACKAGES = ("podman", "podman-compose", "crun", "netavark", "aardvark-dns", "iptables")
+"""The engine only recommends or suggests the last three, and can't do without them."""
 _APART = ("unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc")
 _ROOM = """\
 set -e
@@ -105,8 +98,7 @@ class Podman:
 @contextmanager
 def start(directory: Path) -> Iterator[Podman]:
     """What it stores is in `directory`, and goes. Raises `Unavailable`."""
-    for package, program in _PROGRAMS.items():
-        debian.install(package, program)
+    debian.install(*_PACKAGES)
     if os.geteuid() != 0:
         raise Unavailable("only root makes the namespaces")
     for name in ("storage", "networks"):

@@ -29,7 +29,7 @@ _DOWNLOAD = f'chroot "$1" apt-get --yes --no-install-recommends --download-only 
 
 def make(podman: Podman, directory: Path) -> None:
     """Raises `Unavailable`."""
-    debian.install("mmdebstrap", Path("/usr/bin/mmdebstrap"))
+    debian.install("mmdebstrap")
     context = shutil.copytree(_RECIPES, directory)
     kept = (
         "--customize-hook",
