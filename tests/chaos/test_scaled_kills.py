@@ -21,14 +21,14 @@ from tests.support import debian, rabbitmq
 from tests.support.deployment import LEASE_SECONDS, Deployment, Shape, running
 from tests.support.processes import NotReadyError, wait_until
 
-SCHEDULES = int(os.environ.get("CHAOS_SCHEDULES", "3"))
-"""So that the broker, the database and a stalled conductor each have their turn."""
+SCHEDULES = int(os.environ.get("CHAOS_SCHEDULES", "1"))
 KILLS = int(os.environ.get("CHAOS_KILLS", "6"))
 FIRST_SEED = int(os.environ.get("CHAOS_SEED", random.SystemRandom().randrange(10**6)))
 SERVERS = int(os.environ.get("CHAOS_SERVERS", "120"))
 IN_FLIGHT = SERVERS * 5 // 6
 SETTLE_SECONDS = 120.0
-_ONE_IN = 8
+_ONE_IN = min(8, max(1, KILLS // 3))
+"""So that the broker, the database and a stalled conductor each have their turn."""
 SHAPE = Shape(exclusive_nodes=80, faults="spawn:delay=3+fail_here@0.05,destroy:delay=1,reboot:delay=0.5")
 
 
