@@ -41,6 +41,7 @@ LONGEST_FIRST = (
     "tests/conformance/test_published_suites.py",
     "tests/functional/placement/test_claim_desk.py",
     "tests/integration/libvirt/test_moves.py",
+    "tests/integration/libvirt/test_adopted_moves.py",
     "tests/integration/ironic/test_rescue.py",
     "tests/functional/conductor/test_growth.py",
     "tests/functional/conductor/test_rebalancing.py",

@@ -24,8 +24,8 @@ _METADATA = """
   <nova:flavor name="m1.tiny" id="1">
     <nova:memory>{memory}</nova:memory>
     <nova:disk>1</nova:disk>
-    <nova:swap>0</nova:swap>
-    <nova:ephemeral>0</nova:ephemeral>
+    <nova:swap>{swap}</nova:swap>
+    <nova:ephemeral>{ephemeral}</nova:ephemeral>
     <nova:vcpus>1</nova:vcpus>
   </nova:flavor>
   <nova:owner>
@@ -54,7 +54,9 @@ _DOMAIN = """
       <driver name="qemu" type="qcow2" cache="writeback"/>
       <source file="{directory}/disk"/>
       <target dev="vda" bus="virtio"/>
+      <address type="pci" domain="0x0000" bus="0x00" slot="0x12" function="0x0"/>
     </disk>
+    {further}
     {interface}
     <serial type="pty"><log file="{directory}/console.log" append="off"/></serial>
   </devices>
@@ -67,7 +69,15 @@ _INTERFACE = """
       <mac address="{mac}"/>
       <target dev="{tap}" managed="no"/>
       <model type="virtio"/>
+      <address type="pci" domain="0x0000" bus="0x00" slot="0x11" function="0x0"/>
     </interface>
+"""
+_FURTHER = """
+    <disk type="file" device="disk">
+      <driver name="qemu" type="qcow2" cache="writeback"/>
+      <source file="{directory}/{name}"/>
+      <target dev="{target}" bus="virtio"/>
+    </disk>
 """
 
 
@@ -80,6 +90,8 @@ class NovaGuest:
     content: Path | None = None
     """A raw disk, which it boots from; else it has nothing to boot."""
     uuid: str = field(default_factory=lambda: str(uuid.uuid4()))
+    has_further_disks: bool = False
+    """An ephemeral disk of 1 GiB, full of 0xAB in the beginning, and 1 MiB to swap to."""
 
     def __post_init__(self) -> None:
         """It runs from now on."""
@@ -95,10 +107,15 @@ class NovaGuest:
         wait_until(lambda: self.state() == "running", "the guest to run", 60)
 
     def _described(self) -> str:
-        port, told = self.port, {"memory": MEMORY_MB, "image": self.image_id}
+        port, has = self.port, int(self.has_further_disks)
+        told = {"memory": MEMORY_MB, "image": self.image_id, "swap": has, "ephemeral": has}
         metadata = _METADATA.format(**told, ports="" if port is None else _PORT.format(**port))
         interface = "" if port is None else _INTERFACE.format(mac=port["mac"], tap=self.tap)
-        own = {"uuid": self.uuid, "directory": self.directory, "interface": interface}
+        further = "".join(
+            _FURTHER.format(directory=self.directory, name=name, target=target)
+            for name, target in ([("disk.eph0", "vdb"), ("disk.swap", "vdc")] if has else [])
+        )
+        own = {"uuid": self.uuid, "directory": self.directory, "interface": interface, "further": further}
         return _DOMAIN.format(metadata=metadata, memory=MEMORY_MB, **own)
 
     @property
@@ -126,7 +143,8 @@ class NovaGuest:
     def clear_up(self) -> None:
         """What no driver removes: it is Nova's."""
         (self.instances / "compute_nodes").unlink()
-        self.base.unlink()
+        for path in (self.base, *self.base.parent.glob("*_1")):
+            path.unlink()
 
     def _make_disk(self) -> None:
         self.directory.mkdir(mode=0o755, parents=True)
@@ -135,7 +153,16 @@ class NovaGuest:
             _image("create", "-f", "raw", self.base, "64M")
         else:
             shutil.copy(self.content, self.base)
-        _image("create", "-f", "qcow2", "-F", "raw", "-b", self.base, self.directory / "disk", "1G")
+        self._make_overlay(self.base, "disk", "1G")
+        if self.has_further_disks:
+            for name, base, size in (("disk.eph0", "ephemeral_1", "1G"), ("disk.swap", "swap_1", "1M")):
+                _image("create", "-f", "raw", self.base.with_name(base), size)
+                self._make_overlay(self.base.with_name(base), name, size)
+            path = self.directory / "disk.eph0"
+            subprocess.run(["qemu-io", "-f", "qcow2", "-c", "write -P 0xab 0 64k", str(path)], check=True)
+
+    def _make_overlay(self, base: Path, name: str, size: str) -> None:
+        _image("create", "-f", "qcow2", "-F", "raw", "-b", base, self.directory / name, size)
 
 
 def _image(command: str, *words: str | Path) -> None:

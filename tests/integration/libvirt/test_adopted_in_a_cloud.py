@@ -1,6 +1,6 @@
-"""What an adopted guest can't do yet, asked for through the API, fails with a reason, and nothing is lost.
+"""An adopted guest that can't be carried along is told of with a reason, and nothing is lost.
 
-The guest is one of ours whose record says that it keeps the definition it has, as an adoption writes it.
+The guest is one of ours whose record says that it keeps a definition, with a disk that nobody here knows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.lab.libvirt.hosts import LibvirtLab
 from tests.support.debian import Unavailable
 from tests.support.processes import wait_until
 
-REASON = "adopted from Nova"
+REASON = "not known here: disk.eph1"
 REFUSED: dict[str, Any] = {
     "migrate": {"host": "h2"},
     "resize": {"flavorRef": "larger"},
@@ -40,12 +40,16 @@ def cloud(pair: LibvirtLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def _keep_definition(cloud: Cloud) -> None:
-    (record,) = (cloud.instances / "h1" / cloud.server).glob("*.json")
+    directory = cloud.instances / "h1" / cloud.server
+    (record,) = directory.glob("*.json")
     told = json.loads(record.read_bytes())
-    record.write_text(json.dumps({**told, "keeps_definition": True}))
+    xml = cloud.lab.hosts["h1"].run("virsh", "dumpxml", cloud.server)
+    disk = f"<disk type='file' device='disk'><source file='{directory}/disk.eph1'/><target dev='vdz'/></disk>"
+    xml = xml.replace("</devices>", f"{disk}</devices>")
+    record.write_text(json.dumps({**told, "keeps_definition": True, "definition": xml}))
 
 
-def test_what_needs_another_definition_fails_and_leaves_all_as_it_was(cloud: Cloud) -> None:
+def test_what_can_not_be_carried_along_fails_and_leaves_all_as_it_was(cloud: Cloud) -> None:
     flavor = {"id": "larger", "name": "larger", "vcpus": 1, "ram": 80, "disk": 2}
     cloud.ask("POST", "/v2.1/flavors", {"flavor": flavor})
     before = _seen(cloud)

@@ -19,7 +19,6 @@ import pytest
 
 from moorage.drivers.libvirt.vifs.contract import tap_of
 from tests.integration.libvirt import cloud_guests, nova_site
-from tests.integration.libvirt.cloud_guests import GuestCloud
 from tests.integration.libvirt.nova_site import HOSTS, NovaSite
 from tests.integration.libvirt.ovn_site import NETWORK, PATIENCE
 from tests.lab.libvirt import programs
@@ -207,7 +206,7 @@ def _boots(taken: TakenOver, number: int) -> None:
     user = taken.site.user
     user.await_log(BUSY, f"guest: root /dev/vda1 boots={number}")
     user.await_log(BUSY, r"guest: nic eth0 \S+ addr=")
-    assert taken.site.ssh(BUSY, taken.guests[BUSY].host, "hostname").strip() == f"{BUSY}.novalocal"
+    assert taken.site.ssh(BUSY, taken.site.host_of(BUSY), "hostname").strip() == f"{BUSY}.novalocal"
 
 
 def test_it_is_paused_and_suspended_and_goes_on(taken: TakenOver) -> None:
@@ -252,33 +251,48 @@ def test_a_new_server_boots_beside_them(taken: TakenOver) -> None:
     user.order("server", "delete", "--wait", "new")
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("migrate", "--wait"),
-        ("migrate", "--live-migration", "--wait"),
-        ("resize", "--flavor", "m1.other", "--wait"),
-        ("rescue", "--image", "moorage-guest"),
-    ],
-    ids=lambda words: " ".join(words[:2]),
-)
-def test_what_needs_another_definition_says_why_not(taken: TakenOver, words: tuple[str, ...]) -> None:
-    operator, guest = taken.site.operator, taken.guests[CALM]
-    if "m1.other" in words:
-        operator.order("flavor", "create", "--vcpus", "1", "--ram", "128", "--disk", "1", "m1.other")
-    _asked(operator, "server", words[0], *words[1:], guest.id)
-    wait_until(lambda: operator.show(guest.id)["OS-EXT-STS:task_state"] is None, "its end", PATIENCE)
-    assert "adopted from Nova" in operator.why(guest.id)
-    assert operator.show(guest.id)["status"] == "ACTIVE"
-    assert guest.host.guest_pids()[guest.id] == guest.pid
+def test_it_moves_while_it_runs_and_comes_back(taken: TakenOver) -> None:
+    site, guest = taken.site, taken.guests[BUSY]
+    boot_id = site.ssh(BUSY, guest.host, _BOOT_ID)
+    for there in (_other(taken, guest.host), guest.host):
+        before = site.user.ticks(BUSY)[-1]
+        words = ("--live-migration", "--host", there.name, "--wait")
+        site.operator.order("server", "migrate", *words, guest.id)
+        assert site.host_of(BUSY) is there, site.operator.why(guest.id)
+        wait_until(lambda: site.user.ticks(BUSY)[-1] > before + 10, "the counter", PATIENCE)  # noqa: B023
+        assert site.ssh(BUSY, there, _BOOT_ID) == boot_id
+        assert guest.tap not in _switched(_other(taken, there))
+        assert "OpenStack Foundation" in there.run("virsh", "dumpxml", guest.id)
 
 
-def _asked(cloud: GuestCloud, *words: str) -> None:
-    """Whether the client takes it for a failure or not."""
-    try:
-        cloud.order(*words)
-    except Exception as error:
-        print(error)
+def _other(taken: TakenOver, than: LibvirtHost) -> LibvirtHost:
+    [other] = [host for host in taken.site.lab.hosts.values() if host is not than]
+    return other
+
+
+def test_it_gets_another_flavor_and_another_host_and_is_rescued(taken: TakenOver) -> None:
+    operator, guest = taken.site.operator, taken.guests[BUSY]
+    shape = ("--vcpus", "2", "--ram", "256", "--disk", "2", "--swap", "16")
+    operator.order("flavor", "create", *shape, "m1.other")
+    operator.order("server", "resize", "--flavor", "m1.other", "--wait", guest.id)
+    operator.order("server", "resize", "confirm", guest.id)
+    taken.site.user.await_status(BUSY, "ACTIVE")
+    _boots(taken, 5)
+    assert taken.site.ssh(BUSY, taken.site.host_of(BUSY), "nproc").strip() == "2"
+
+    here = taken.site.host_of(BUSY)
+    operator.order("server", "migrate", "--host", _other(taken, here).name, "--wait", guest.id)
+    operator.order("server", "migration", "confirm", guest.id)
+    taken.site.user.await_status(BUSY, "ACTIVE")
+    assert taken.site.host_of(BUSY) is not here
+    _boots(taken, 6)
+
+    operator.order("server", "rescue", "--image", "moorage-guest", guest.id)
+    taken.site.user.await_status(BUSY, "RESCUE")
+    operator.order("server", "unrescue", guest.id)
+    taken.site.user.await_status(BUSY, "ACTIVE")
+    _boots(taken, 7)
+    assert "OpenStack Foundation" in taken.site.host_of(BUSY).run("virsh", "dumpxml", guest.id)
 
 
 def test_deleted_guests_leave_nothing_but_novas_images(taken: TakenOver) -> None:

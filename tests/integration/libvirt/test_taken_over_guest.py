@@ -47,7 +47,7 @@ class TakenOver:
 def taken_over(pair: LibvirtLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TakenOver]:
     monkeypatch.setenv("PYTHONPATH", str(programs.binding()))
     try:
-        with two_hypervisors.prepared(pair, tmp_path) as cloud:
+        with two_hypervisors.prepared(pair, tmp_path, bandwidth=0) as cloud:
             guest = _novas_guest(cloud, tmp_path)
             pid = guest.pid()
             _import(cloud, guest)
@@ -122,7 +122,20 @@ def test_a_guest_runs_on_and_is_managed_as_any_other(taken_over: TakenOver, tmp_
     wait_until(lambda: cloud.boots("h1") == 2, "its second boot, from the same disk", PATIENCE)
     assert NOVAS in guest.run("virsh", "dumpxml", guest.uuid)
 
-    cloud.act("rebuild", {"imageRef": two_hypervisors.add_image(cloud, tmp_path)})
+    cloud.act("os-migrateLive", {"host": "h2", "block_migration": "auto"})
+    cloud.wait("h2", "ACTIVE")
+    assert cloud.runs_on() == ["h2"]
+    assert cloud.boots("h2") == 2, "it has not stopped"
+    _resize(cloud, "h1", 3)
+    assert NOVAS in guest.run("virsh", "dumpxml", guest.uuid)
+    image = two_hypervisors.add_image(cloud, tmp_path)
+    cloud.act("rescue", {"rescue_image_ref": image})
+    cloud.wait("h1", "RESCUE")
+    cloud.act("unrescue")
+    cloud.wait("h1", "ACTIVE")
+    assert NOVAS in guest.run("virsh", "dumpxml", guest.uuid)
+
+    cloud.act("rebuild", {"imageRef": image})
     cloud.wait("h1", "ACTIVE")
     assert NOVAS not in guest.run("virsh", "dumpxml", guest.uuid)
     cloud.act("migrate", {"host": "h2"})
@@ -133,3 +146,13 @@ def test_a_guest_runs_on_and_is_managed_as_any_other(taken_over: TakenOver, tmp_
     cloud.ask("DELETE", f"/v2.1/servers/{guest.uuid}")
     wait_until(lambda: not cloud.runs_on(), "the end of the guest", PATIENCE)
     assert guest.base.exists(), "it is Nova's, and nobody's to remove"
+
+
+def _resize(cloud: Cloud, host: str, boots: int) -> None:
+    flavor = {"id": "larger", "name": "larger", "vcpus": 2, "ram": 160, "disk": 2}
+    cloud.ask("POST", "/v2.1/flavors", {"flavor": flavor})
+    cloud.act("resize", {"flavorRef": "larger"})
+    cloud.wait(host, "VERIFY_RESIZE")
+    cloud.act("confirmResize")
+    cloud.wait(host, "ACTIVE")
+    wait_until(lambda: cloud.boots(host) == boots, "its next boot, from the same disk", PATIENCE)

@@ -93,8 +93,9 @@ class Cloud:
 
 
 @contextmanager
-def prepared(pair: LibvirtLab, directory: Path) -> Iterator[Cloud]:
-    """Written down, and not started; agents find libvirt's binding in the environment."""
+def prepared(pair: LibvirtLab, directory: Path, bandwidth: int = 1) -> Iterator[Cloud]:
+    """Written down, and not started; agents find libvirt's binding in the environment. With 1 MiB a second
+    there is time to look at a guest on its way; 0 does not limit it."""
     instances = directory / "instances"
     with rabbitmq.room() as broker, postgres.start() as database:
         shape, neighbours = TwoHypervisors(), OwnImages(directory / "images")
@@ -112,7 +113,7 @@ def prepared(pair: LibvirtLab, directory: Path) -> Iterator[Cloud]:
                         "client_timeout": str(CLIENT_TIMEOUT),
                         "migration_uri": "qemu+tcp://%s/system",
                         "live_migration_inbound_addr": host.address,
-                        "live_migration_bandwidth": "1",
+                        "live_migration_bandwidth": str(bandwidth),
                         "live_migration_unsafe": "true",
                     },
                     "glance": {"auth_type": "none", "endpoint": f"{made.urls[0]}/image"},

@@ -23,6 +23,7 @@ from moorage.drivers.libvirt.actions.rescue import Rescuing
 from moorage.drivers.libvirt.actions.snapshots import Snapshots
 from moorage.drivers.libvirt.actions.spawning import Spawning
 from moorage.drivers.libvirt.actions.starting import Starting
+from moorage.drivers.libvirt.adoption.adopted_guests import AdoptedGuests
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import guest_options
 from moorage.drivers.libvirt.lifecycle_events import LifecycleEvents
@@ -32,7 +33,6 @@ from moorage.drivers.libvirt.moves.cold import ColdMoves
 from moorage.drivers.libvirt.moves.expecting import Expecting
 from moorage.drivers.libvirt.moves.in_place import ResizesInPlace
 from moorage.drivers.libvirt.moves.live import LiveMoves
-from moorage.drivers.libvirt.moves.parcel import HandedOver
 from moorage.drivers.libvirt.storage.disks import Disks
 from moorage.drivers.parts import (
     ARRIVED,
@@ -54,13 +54,14 @@ class LibvirtDriver:
         self.backend = backend
         self._node = node
         disks, self.starting = Disks(backend.images), Starting(backend)
-        self._spawning = Spawning(backend, self.starting, disks)
+        adopted = AdoptedGuests(backend, self.starting)
+        self._spawning = Spawning(backend, self.starting, disks, adopted)
         self._power = PowerButton(backend, self.starting)
-        self._rescue = Rescuing(backend, self.starting, self._power, disks)
-        self._cold = ColdMoves(backend, self.starting, self._power, self._spawning)
-        self._in_place = ResizesInPlace(backend, self.starting, self._power)
+        self._rescue = Rescuing(backend, self.starting, self._power, disks, adopted)
+        self._cold = ColdMoves(backend, self.starting, self._power, self._spawning, adopted)
+        self._in_place = ResizesInPlace(backend, self.starting, self._power, adopted)
         self._expecting = Expecting(backend, self.starting, self._spawning, disks)
-        self._live = LiveMoves(backend)
+        self._live = LiveMoves(backend, adopted)
         self._snapshots = Snapshots(backend)
         self._interfaces = Interfaces(backend)
         self._consoles = Consoles(backend)
@@ -128,7 +129,7 @@ class LibvirtDriver:
     def take_over(self, spec: ServerSpec, parcel: Parcel) -> int:
         if parcel.get(ARRIVED):
             return self._expecting.arrive(spec)
-        return self._cold.take_over(spec, parcels.unpack(parcel, HandedOver))
+        return self._cold.take_over(spec, parcels.unpack_handed_over(parcel))
 
     def resize_in_place(self, spec: ServerSpec) -> int:
         return self._in_place.resize(spec)

@@ -9,6 +9,7 @@ import msgspec
 from moorage.drivers.contract import RUNNING, ServerSpec
 from moorage.drivers.libvirt.actions.power import PowerButton
 from moorage.drivers.libvirt.actions.starting import Starting
+from moorage.drivers.libvirt.adoption.adopted_guests import AdoptedGuests
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import guest_options
 from moorage.drivers.libvirt.storage import disks
@@ -16,11 +17,19 @@ from moorage.drivers.libvirt.storage.disks import Disks
 
 
 class Rescuing:
-    def __init__(self, backend: Backend, starting: Starting, power: PowerButton, disks_of: Disks) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        starting: Starting,
+        power: PowerButton,
+        disks_of: Disks,
+        adopted: AdoptedGuests,
+    ) -> None:
         self._backend = backend
         self._starting = starting
         self._power = power
         self._disks = disks_of
+        self._adopted = adopted
 
     def rescue(self, spec: ServerSpec) -> int:
         """It is written down before it is switched off: whatever starts it then, starts it in rescue."""
@@ -30,14 +39,18 @@ class Rescuing:
             guest_options.of(spec)
             self._disks.prepare_rescue(spec, check)
             directory = backend.directory(spec.uuid)
-            record = directory.require_own_definition()
+            record = directory.require()
             if record.rescue is None or record.rescue.work != spec.work:
                 if record.rescue is None:
+                    self._adopted.require_movable(spec.uuid)
                     self._power.shut_down(spec.uuid, call, backend.settings.shutdown_timeout)
+                    record = self._adopted.settle(spec.uuid, call)
                 with backend.step(spec.uuid, call):
                     backend.domains.force_off(spec.uuid)
                     disks.forget_rescue(directory)
-                    directory.write(msgspec.structs.replace(directory.require(), rescue=spec))
+                    # What it is rescued with is our own definition: another's has to come back after it.
+                    rescued = {"rescue": spec, "redefine": record.keeps_definition}
+                    directory.write(msgspec.structs.replace(directory.require(), **rescued))
             self._disks.make_rescue(directory, spec, check)
             with backend.step(spec.uuid, call):
                 self._starting.start(spec.uuid)

@@ -12,6 +12,8 @@ from moorage.drivers.calls import DriverCall, Interruption
 from moorage.drivers.contract import DriverClosedError, DriverError, ServerSpec
 from moorage.drivers.libvirt.actions import describing
 from moorage.drivers.libvirt.actions.starting import Starting
+from moorage.drivers.libvirt.adoption import definition
+from moorage.drivers.libvirt.adoption.adopted_guests import AdoptedGuests
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import guest_options
 from moorage.drivers.libvirt.moves import copying
@@ -23,10 +25,11 @@ LOG = logging.getLogger(__name__)
 
 
 class Spawning:
-    def __init__(self, backend: Backend, starting: Starting, disks_of: Disks) -> None:
+    def __init__(self, backend: Backend, starting: Starting, disks_of: Disks, adopted: AdoptedGuests) -> None:
         self._backend = backend
         self._starting = starting
         self._disks = disks_of
+        self._adopted = adopted
 
     def spawn(self, spec: ServerSpec) -> int:
         """If it fails, nothing is left of it, so that it may be tried again, here or elsewhere."""
@@ -92,16 +95,8 @@ class Spawning:
                 directory.make()
                 is_kept = self._keep_disks(directory, spec)
                 with backend.places.chosen(spec) as topology:
-                    directory.write(
-                        ServerRecord(
-                            spec,
-                            [],
-                            hardware,
-                            begun=spec.work,
-                            built=spec.work if is_kept else None,
-                            topology=topology,
-                        )
-                    )
+                    record = ServerRecord(spec, [], hardware, begun=spec.work, topology=topology)
+                    directory.write(self._with_definition(record, directory) if is_kept else record)
                 directory.own(backend.node_uuid)
         return self._finish(call, spec)
 
@@ -112,6 +107,7 @@ class Spawning:
             self._disks.make(directory, spec, guest_options.of(spec), check)
             with backend.step(spec.uuid, call):
                 directory.write(msgspec.structs.replace(directory.require(), built=spec.work))
+        self._adopted.have_own_disks(spec.uuid, call)
         with backend.step(spec.uuid, call):
             if spec.power_on:
                 self._starting.start(spec.uuid, paused=spec.paused)
@@ -119,6 +115,24 @@ class Spawning:
                 self._starting.define(spec.uuid)
             directory.write(msgspec.structs.replace(directory.require(), done=spec.work))
         return backend.domains.power(spec.uuid)
+
+    def _with_definition(self, record: ServerRecord, directory: ServerDirectory) -> ServerRecord:
+        """Of a server with the disks that another host has left; also with the definition, if it kept one."""
+        record = msgspec.structs.replace(record, built=record.begun)
+        left = next((other for other in directory.records_of_others() if other.keeps_definition), None)
+        if left is None:
+            return record
+        if not left.definition:
+            raise DriverError(f"nobody knows any more how server {directory.server_uuid} was defined")
+        brought = definition.moved(left.definition, directory.path)
+        cache = self._backend.settings.disk_cache
+        return msgspec.structs.replace(
+            record,
+            keeps_definition=True,
+            definition=definition.fitted(brought, record.spec, record.topology, directory, cache),
+            redefine=True,
+            has_own_disks=left.has_own_disks,
+        )
 
     def _keep_disks(self, directory: ServerDirectory, spec: ServerSpec) -> bool:
         """Whether another host has left them here. Those of a build that failed there are not to be used."""

@@ -11,6 +11,7 @@ import msgspec
 
 from moorage.drivers.contract import PAUSED, DriverError
 from moorage.drivers.libvirt.actions import describing
+from moorage.drivers.libvirt.adoption import definition, own_disks
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import domain_xml, live_xml
 from moorage.drivers.libvirt.moves import whereabouts
@@ -42,13 +43,33 @@ class Starting:
         backend = self._backend
         directory = backend.directory(server_uuid)
         record = self.plug(directory, directory.require())
-        if record.keeps_definition:
+        if record.has_own_disks:
+            own_disks.put_in_place(directory)
+        if record.keeps_definition and record.rescue is None:
+            self.redefine(server_uuid)
             return
         with self._numbering:  # two guests must not choose the same port, or name
             port = self.serial_port(server_uuid)
             guest = describing.describe(record, directory, backend.settings, serial_port=port)
             name = backend.domains.name_for(server_uuid, guest.name)
             backend.domains.define(server_uuid, domain_xml.render(msgspec.structs.replace(guest, name=name)))
+
+    def redefine(self, server_uuid: str) -> None:
+        """One that keeps the definition of another system, if libvirt has still to be told of it."""
+        backend, directory = self._backend, self._backend.directory(server_uuid)
+        record = directory.require()
+        if not record.redefine:
+            return
+        if record.has_own_disks:
+            own_disks.put_in_place(directory)
+        with self._numbering:
+            settings, port = backend.settings, self.serial_port(server_uuid)
+            name = backend.domains.name_for(server_uuid, record.spec.instance_name)
+            consoles = (settings.vnc_listen, settings.serial_listen, port)
+            marked = describing.mark(record.spec)
+            xml = definition.here(record.definition, name, marked, record.vifs, consoles)
+            backend.domains.define(server_uuid, xml)
+        directory.write(msgspec.structs.replace(directory.require(), redefine=False))
 
     def plug(self, directory: ServerDirectory, record: ServerRecord) -> ServerRecord:
         """All its ports; they are written down before, so that who comes after us knows what to unplug."""

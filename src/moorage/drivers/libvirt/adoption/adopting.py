@@ -11,7 +11,6 @@ import contextlib
 import os
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element
 
 import libvirt
 from oslo_config import cfg
@@ -33,6 +32,7 @@ from moorage.drivers.libvirt.vifs.connect import neutron_records
 from moorage.drivers.libvirt.vifs.os_vif import OsVifs, OsVifSettings
 
 _PREFIX = "moorage"
+_WHOLE = libvirt.VIR_DOMAIN_XML_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE
 
 
 def adopt(conf: cfg.ConfigOpts, directory: Path, *, dry_run: bool) -> list[FoundGuest]:
@@ -56,31 +56,32 @@ def adopt_all(connection: Connection, instances: Path, directory: Path, *, dry_r
     def ask(opened: Any) -> list[FoundGuest]:
         found = []
         for domain in opened.listAllDomains(libvirt.VIR_CONNECT_LIST_DOMAINS_PERSISTENT):
-            described = live_xml.parse(domain.XMLDesc(libvirt.VIR_DOMAIN_XML_INACTIVE))
+            xml = str(domain.XMLDesc(_WHOLE))
+            described = live_xml.parse(xml)
             if nova_domain.is_novas(described) and mark.read(described) is None:
                 place = ServerDirectory(instances, domain.UUIDString(), uuid)
-                found.append(_adopt(domain, described, place, None if dry_run else vifs))
+                found.append(_adopt(domain, xml, place, None if dry_run else vifs))
         return sorted(found, key=lambda guest: guest.name)
 
     with speaking("adopt the guests"):
         return connection.run(ask)
 
 
-def _adopt(domain: Any, described: Element, directory: ServerDirectory, vifs: OsVifs | None) -> FoundGuest:
+def _adopt(domain: Any, xml: str, directory: ServerDirectory, vifs: OsVifs | None) -> FoundGuest:
     """`vifs` get to know its ports; without any, nothing changes."""
     try:
-        guest = nova_domain.read(described, directory.node_uuid, directory.path)
+        guest = nova_domain.read(live_xml.parse(xml), directory.node_uuid, directory.path)
     except NotAdoptableError as error:
         return FoundGuest(domain.UUIDString(), domain.name(), str(error))
     if vifs is not None:
         for port in guest.spec.network:
             vifs.adopt(guest.spec, port)
-        _write(directory, guest)
+        _write(directory, guest, xml)
         _mark(domain, guest)
     return FoundGuest(domain.UUIDString(), domain.name())
 
 
-def _write(directory: ServerDirectory, guest: NovaGuest) -> None:
+def _write(directory: ServerDirectory, guest: NovaGuest, xml: str) -> None:
     work = guest.spec.work
     hardware = {describing.MACHINE_TYPE: guest.machine} if guest.machine else {}
     directory.make()
@@ -94,6 +95,7 @@ def _write(directory: ServerDirectory, guest: NovaGuest) -> None:
             done=work,
             topology=guest.topology,
             keeps_definition=True,
+            definition=xml,
         )
     )
     directory.own(directory.node_uuid)

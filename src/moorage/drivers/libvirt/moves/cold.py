@@ -22,6 +22,8 @@ from moorage.drivers.image_store import ImageStoreError
 from moorage.drivers.libvirt.actions.power import PowerButton
 from moorage.drivers.libvirt.actions.spawning import Spawning
 from moorage.drivers.libvirt.actions.starting import Starting
+from moorage.drivers.libvirt.adoption import definition
+from moorage.drivers.libvirt.adoption.adopted_guests import AdoptedGuests
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import guest_options
 from moorage.drivers.libvirt.moves import copying, keeping, parcel, peer
@@ -32,19 +34,25 @@ from moorage.drivers.libvirt.storage.server_directory import ServerDirectory, Se
 
 
 class ColdMoves:
-    def __init__(self, backend: Backend, starting: Starting, power: PowerButton, spawning: Spawning) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        starting: Starting,
+        power: PowerButton,
+        spawning: Spawning,
+        adopted: AdoptedGuests,
+    ) -> None:
         self._backend = backend
         self._starting = starting
         self._power = power
         self._spawning = spawning
+        self._adopted = adopted
 
     # ------------------------------------------------------------ the source
 
     def check_resize(self, server_uuid: str, flavor: Mapping[str, Any]) -> None:
-        directory = self._backend.directory(server_uuid)
-        directory.require_own_definition()
-        if directory.disk.exists():
-            disks.require_room(flavor, qemu_img.info(directory.disk, "qcow2").virtual_size)
+        if self._backend.directory(server_uuid).disk.exists():
+            disks.require_room(flavor, self._adopted.root_size(server_uuid))
 
     def hand_over(self, server_uuid: str) -> Parcel:
         backend = self._backend
@@ -52,14 +60,15 @@ class ColdMoves:
             directory = backend.directory(server_uuid)
             if directory.require().rescue is not None:
                 raise DriverError("a server that is being rescued can't move")
-            directory.require_own_definition()
+            self._adopted.require_movable(server_uuid)
             self._power.shut_down(server_uuid, call, self._power.patience(server_uuid))
+            self._adopted.settle(server_uuid, call)
             with backend.step(server_uuid, call):
                 record = keeping.forget(directory)  # of a resize before, which was final
                 token = record.token or f"token.{secrets.token_hex(16)}"
                 record = directory.write(msgspec.structs.replace(record, token=token, origin=""))
                 (directory.path / token).touch()
-            return parcel.pack(self._handed_over(directory, record))
+            return parcel.pack_handed_over(self._handed_over(directory, record))
 
     def _handed_over(self, directory: ServerDirectory, record: ServerRecord) -> HandedOver:
         backend = self._backend
@@ -76,6 +85,7 @@ class ColdMoves:
             qemu_img.info(directory.disk, "qcow2").virtual_size,
             found,
             dict(record.hardware),
+            record.definition if record.keeps_definition else "",
         )
 
     # ------------------------------------------------------------ the destination
@@ -133,10 +143,24 @@ class ColdMoves:
         origin = handed.node_uuid if handed.node_uuid in directory.others() else ""
         with backend.places.chosen(spec) as topology:
             hardware = handed.hardware | spec.hardware
-            directory.write(ServerRecord(spec, [], hardware, spec.work, topology=topology, origin=origin))
+            record = ServerRecord(spec, [], hardware, spec.work, topology=topology, origin=origin)
+            directory.write(self._with_definition(record, directory, handed))
         directory.own(backend.node_uuid)
         if origin and not (directory.path / handed.token).exists():
             raise DriverError(f"server {spec.uuid} is not handed over any more")
+
+    def _with_definition(
+        self, record: ServerRecord, directory: ServerDirectory, handed: HandedOver
+    ) -> ServerRecord:
+        """The one that it has kept so far, if it has."""
+        if not handed.definition:
+            return record
+        brought = definition.moved(handed.definition, directory.path)
+        cache = self._backend.settings.disk_cache
+        fitted = definition.fitted(brought, record.spec, record.topology, directory, cache)
+        return msgspec.structs.replace(
+            record, keeps_definition=True, definition=fitted, redefine=True, has_own_disks=True
+        )
 
     def _fetch(self, directory: ServerDirectory, spec: ServerSpec, handed: HandedOver, check: Check) -> None:
         """Base images from where all get them; if they are no longer there, from the source, as all else."""
@@ -148,7 +172,9 @@ class ColdMoves:
             directory.ramdisk: options.ramdisk_id,
         }
         for path, image_id in images.items():
-            if path.name in files and self._is_cached(image_id, path, files[path.name].size, check):
+            # Whether what another system has made of an image is what we make of it, nobody can say.
+            is_ours = path.name in files and not handed.definition
+            if is_ours and self._is_cached(image_id, path, files[path.name].size, check):
                 del files[path.name]
         missing = [file for file in files.values() if not (directory.path / file.name).exists()]
         if missing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from functools import partial
 
+import libvirt
 import msgspec
 
 from moorage.drivers.calls import DriverCall
@@ -13,8 +14,9 @@ from moorage.drivers.image_store import ImageStoreError
 from moorage.drivers.libvirt.actions import describing
 from moorage.drivers.libvirt.actions.spawning import Spawning
 from moorage.drivers.libvirt.actions.starting import Starting
+from moorage.drivers.libvirt.adoption import nova_domain
 from moorage.drivers.libvirt.backend import Backend
-from moorage.drivers.libvirt.domain import guest_options
+from moorage.drivers.libvirt.domain import guest_options, live_xml
 from moorage.drivers.libvirt.host import post_copy
 from moorage.drivers.libvirt.host.topology import GuestTopology
 from moorage.drivers.libvirt.moves import parcel
@@ -25,6 +27,7 @@ from moorage.drivers.libvirt.storage.qemu_img import Check
 from moorage.drivers.libvirt.storage.server_directory import ServerDirectory, ServerRecord
 
 _GIB = 1 << 30
+_WHOLE = libvirt.VIR_DOMAIN_XML_INACTIVE | libvirt.VIR_DOMAIN_XML_SECURE
 
 
 class Expecting:
@@ -58,11 +61,30 @@ class Expecting:
                 raise DriverError(f"server {spec.uuid} is still on its way")
             directory.own(backend.node_uuid)
             directory.write(
-                msgspec.structs.replace(record, spec=spec, is_expected=False, token="", done=spec.work)
+                msgspec.structs.replace(
+                    self._with_definition(record, directory),
+                    spec=spec,
+                    is_expected=False,
+                    token="",
+                    done=spec.work,
+                )
             )
             if record.token:
                 (directory.path / record.token).unlink(missing_ok=True)
             return power
+
+    def _with_definition(self, record: ServerRecord, directory: ServerDirectory) -> ServerRecord:
+        """The one that it has kept so far, if it has: it has brought that along."""
+        if not record.is_expected:  # asked again: its source may be gone by now
+            return record
+        uuid = directory.server_uuid
+        xml = self._backend.domains.on(uuid, "look at", lambda domain: str(domain.XMLDesc(_WHOLE)))
+        if not nova_domain.is_novas(live_xml.parse(xml)):
+            return record
+        has_own_disks = all(other.has_own_disks for other in directory.records_of_others())
+        return msgspec.structs.replace(
+            record, keeps_definition=True, definition=xml, has_own_disks=has_own_disks
+        )
 
     def _prepare(self, call: DriverCall, spec: ServerSpec) -> None:
         backend, directory = self._backend, self._backend.directory(spec.uuid)
@@ -126,6 +148,7 @@ class Expecting:
             serial_listen=backend.settings.serial_listen,
             serial_port=self._starting.serial_port(directory.server_uuid),
             post_copy_objection=post_copy.objection() or "",
+            takes_adopted=True,
         )
 
 

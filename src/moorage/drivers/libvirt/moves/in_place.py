@@ -15,29 +15,36 @@ import msgspec
 from moorage.drivers.contract import ServerSpec
 from moorage.drivers.libvirt.actions.power import PowerButton
 from moorage.drivers.libvirt.actions.starting import Starting
+from moorage.drivers.libvirt.adoption import definition
+from moorage.drivers.libvirt.adoption.adopted_guests import AdoptedGuests
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.moves import keeping, whereabouts
-from moorage.drivers.libvirt.storage import disks, qemu_img
+from moorage.drivers.libvirt.storage import disks
 from moorage.drivers.libvirt.storage.server_directory import ServerDirectory, ServerRecord
 
 
 class ResizesInPlace:
-    def __init__(self, backend: Backend, starting: Starting, power: PowerButton) -> None:
+    def __init__(
+        self, backend: Backend, starting: Starting, power: PowerButton, adopted: AdoptedGuests
+    ) -> None:
         self._backend = backend
         self._starting = starting
         self._power = power
+        self._adopted = adopted
 
     def resize(self, spec: ServerSpec) -> int:
         backend = self._backend
         backend.require_node(spec.node_uuid)
         with backend.at_work(spec.uuid, "resize_in_place") as call:
             directory = backend.directory(spec.uuid)
-            record = directory.require_own_definition()
+            record = directory.require()
             if record.earlier is not None and record.done == spec.work:
                 return backend.domains.power(spec.uuid)
             if record.begun != spec.work:
-                disks.require_room(spec.flavor, qemu_img.info(directory.disk, "qcow2").virtual_size)
+                disks.require_room(spec.flavor, self._adopted.root_size(spec.uuid))
+                self._adopted.require_movable(spec.uuid)
                 self._power.shut_down(spec.uuid, call, 0)
+                self._adopted.settle(spec.uuid, call)
                 shutil.rmtree(directory.before, ignore_errors=True)
                 keeping.keep(directory, partial(backend.calls.check, call))
                 with backend.step(spec.uuid, call):
@@ -58,13 +65,30 @@ class ResizesInPlace:
 
     def _begin(self, directory: ServerDirectory, record: ServerRecord, spec: ServerSpec) -> None:
         with self._backend.places.chosen(spec) as topology:
-            hardware = record.hardware | spec.hardware
-            earlier = msgspec.structs.replace(record, token="", earlier=None)
-            directory.write(
-                ServerRecord(spec, record.vifs, hardware, begun=spec.work, topology=topology, earlier=earlier)
+            earlier = msgspec.structs.replace(
+                record, token="", earlier=None, redefine=record.keeps_definition
             )
+            now = ServerRecord(
+                spec,
+                record.vifs,
+                record.hardware | spec.hardware,
+                begun=spec.work,
+                topology=topology,
+                earlier=earlier,
+            )
+            directory.write(self._with_definition(now, directory))
         if record.token:
             (directory.path / record.token).unlink(missing_ok=True)
+
+    def _with_definition(self, record: ServerRecord, directory: ServerDirectory) -> ServerRecord:
+        """The one that it has kept so far, if it has."""
+        earlier, cache = record.earlier, self._backend.settings.disk_cache
+        if earlier is None or not earlier.keeps_definition:
+            return record
+        fitted = definition.fitted(earlier.definition, record.spec, record.topology, directory, cache)
+        return msgspec.structs.replace(
+            record, keeps_definition=True, definition=fitted, redefine=True, has_own_disks=True
+        )
 
     def keep(self, server_uuid: str) -> None:
         with self._backend.at_work(server_uuid, "keep_resize") as call, self._backend.step(server_uuid, call):
@@ -86,6 +110,8 @@ class ResizesInPlace:
                 if not int(earlier.spec.flavor.get(name) or 0):
                     path.unlink(missing_ok=True)
             with backend.places.chosen(earlier.spec) as topology:
+                if earlier.keeps_definition:  # which says where it is; what it asked for is not known here
+                    topology = earlier.topology
                 directory.write(msgspec.structs.replace(earlier, vifs=record.vifs, topology=topology))
             shutil.rmtree(directory.before, ignore_errors=True)
             self._starting.define(server_uuid)

@@ -17,7 +17,8 @@ import libvirt
 import msgspec
 
 from moorage.drivers.calls import DriverCall, Interruption
-from moorage.drivers.contract import DriverError, Parcel
+from moorage.drivers.contract import DriverError, Parcel, UnchangedError
+from moorage.drivers.libvirt.adoption.adopted_guests import AdoptedGuests
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import live_xml
 from moorage.drivers.libvirt.moves import copying, destination_xml, parcel, peer
@@ -41,17 +42,24 @@ STEP = "live_migrate"
 
 
 class LiveMoves:
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, adopted: AdoptedGuests) -> None:
         self._backend = backend
+        self._adopted = adopted
         self._jobs: dict[str, MigrationJob] = {}
 
     def migrate(self, server_uuid: str, destination: Parcel) -> Parcel:
         with self._backend.at_work(server_uuid, STEP) as call:
-            self._backend.directory(server_uuid).require_own_definition()
             expected = parcel.unpack(destination, Expected)
+            if self._is_adopted(server_uuid) and not expected.takes_adopted:
+                raise UnchangedError(
+                    "the server was adopted from Nova, and the release on its destination knows of no such "
+                    "servers: upgrade it first"
+                )
             sending: Sending | None = None
             found = self._whereabouts(server_uuid, expected.node_uuid)
             if found is Whereabouts.HERE:
+                if not expected.is_shared:
+                    self._adopted.require_movable(server_uuid)
                 sending = self._depart(server_uuid, expected, call)
             if found is not Whereabouts.GONE:
                 self._watch(server_uuid, sending, call)
@@ -134,8 +142,11 @@ class LiveMoves:
                 expected.uri,
                 partial(backend.domains.gate.require, server_uuid),
                 self._parameters(xml, copied, expected),
-                self._flags(copied, expected),
+                self._flags(copied, expected, is_adopted=self._is_adopted(server_uuid)),
             )
+
+    def _is_adopted(self, server_uuid: str) -> bool:
+        return self._backend.directory(server_uuid).require().keeps_definition
 
     def _require_sizes(self, server_uuid: str, copied: dict[str, str], expected: Expected) -> None:
         for target, name in copied.items():
@@ -172,10 +183,11 @@ class LiveMoves:
             parameters[libvirt.VIR_MIGRATE_PARAM_MIGRATE_DISKS] = list(copied)
         return parameters
 
-    def _flags(self, copied: dict[str, str], expected: Expected) -> int:
+    def _flags(self, copied: dict[str, str], expected: Expected, *, is_adopted: bool) -> int:
         settings, flags = self._backend.settings.moves, _FLAGS
         if copied:
-            is_flat = expected.is_flat
+            # Whether what another system has made of an image is what we make of it, nobody can say.
+            is_flat = expected.is_flat or is_adopted
             flags |= libvirt.VIR_MIGRATE_NON_SHARED_DISK if is_flat else libvirt.VIR_MIGRATE_NON_SHARED_INC
         post_copy = settings.post_copy and not expected.post_copy_objection
         if settings.post_copy and not post_copy:

@@ -33,6 +33,8 @@ class HandedOver(msgspec.Struct, frozen=True):
     """Of the root disk, as the guest sees it."""
     files: list[CopiedFile]
     hardware: dict[str, str]
+    definition: str = ""
+    """What another system has defined it as, if it keeps that."""
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -59,6 +61,20 @@ class Expected(msgspec.Struct, frozen=True):
     serial_port: int
     post_copy_objection: str = ""
     """Why the guest can't go on there before all of its memory is; empty if it can."""
+    takes_adopted: bool = False
+    """Its release knows of guests that keep the definition of another system."""
+
+
+_ADOPTED = "adopted"
+"""A release that knows of no adopted guests finds nothing that it could read."""
+
+
+def pack_handed_over(handed: HandedOver) -> Parcel:
+    return {_ADOPTED: pack(handed)} if handed.definition else pack(handed)
+
+
+def unpack_handed_over(parcel: Parcel) -> HandedOver:
+    return unpack(parcel.get(_ADOPTED, parcel), HandedOver)
 
 
 def pack(struct: msgspec.Struct) -> Parcel:

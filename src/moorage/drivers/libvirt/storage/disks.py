@@ -116,7 +116,7 @@ def forget(directory: ServerDirectory) -> None:
     """Everything that was made from an image: a rebuild makes it anew."""
     for path in (
         *(directory.disk, directory.base, directory.ephemeral, directory.swap),
-        *(directory.config_drive, directory.kernel, directory.ramdisk),
+        *(directory.config_drive, directory.kernel, directory.ramdisk, *directory.waiting()),
     ):
         path.unlink(missing_ok=True)
     forget_rescue(directory)

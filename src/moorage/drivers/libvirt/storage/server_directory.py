@@ -13,12 +13,14 @@ from pathlib import Path
 
 import msgspec
 
-from moorage.drivers.contract import DriverError, ServerSpec, UnchangedError
+from moorage.drivers.contract import DriverError, ServerSpec
 from moorage.drivers.libvirt.host.topology import GuestTopology
 from moorage.drivers.libvirt.vifs.contract import Vif
 
 _RECORD = ("server.", ".json")
 _OWNER = "owner"
+WAITING = ".own"
+"""What the names of disks end with that wait to take the place of others."""
 _ASIDE = "_left"
 """Beside the servers' directories: by node, records of servers that others have forgotten there."""
 
@@ -57,7 +59,13 @@ class ServerRecord(msgspec.Struct, frozen=True):
     """It comes live, and has not come yet."""
     departure: Departure | None = None
     keeps_definition: bool = False
-    """Another system has defined it; it is started as libvirt knows it, until it is made anew."""
+    """Another system has defined it; it is started as that has it, until it is made anew."""
+    definition: str = ""
+    """What that is, as far as libvirt does not know it better."""
+    redefine: bool = False
+    """Libvirt has still to be told of it."""
+    has_own_disks: bool = False
+    """Its disks were made such as those of our own guests are."""
     earlier: ServerRecord | None = None
     """What it was before it got another flavor here, until it is certain that it keeps that."""
 
@@ -139,6 +147,10 @@ class ServerDirectory:
     def record_path(self) -> Path:
         return self.path / self.node_uuid.join(_RECORD)
 
+    def waiting(self) -> list[Path]:
+        """Disks that wait to take the place of others: those of an adopted guest, made such as ours are."""
+        return list(self.path.glob(f"*{WAITING}"))
+
     def temporary(self, name: str) -> Path:
         """A name beside the others, for what is renamed when it is whole."""
         return self.path / f".{name}.{self.node_uuid}.{secrets.token_hex(4)}"
@@ -160,16 +172,6 @@ class ServerDirectory:
             raise DriverError(f"server {self.server_uuid} is not on this host")
         return record
 
-    def require_own_definition(self) -> ServerRecord:
-        """For what would define its domain anew, or elsewhere."""
-        record = self.require()
-        if record.keeps_definition:
-            raise UnchangedError(
-                "the server was adopted from Nova, and still runs as Nova has defined it: that can't be done "
-                "before it was rebuilt"
-            )
-        return record
-
     def write(self, record: ServerRecord) -> ServerRecord:
         """DriverError if the server was destroyed meanwhile: it must not come back."""
         self._put(self.record_path, msgspec.json.encode(record))
@@ -181,10 +183,13 @@ class ServerDirectory:
         found = [path.name[len(first) : -len(last)] for path in self.path.glob(f"{first}*{last}")]
         return [node for node in found if node != self.node_uuid]
 
+    def records_of_others(self) -> list[ServerRecord]:
+        found = (ServerDirectory(self.path.parent, self.server_uuid, node).read() for node in self.others())
+        return [record for record in found if record is not None]
+
     def is_done_elsewhere(self) -> bool:
         """Whether it is a whole server of another host."""
-        records = (ServerDirectory(self.path.parent, self.server_uuid, node).read() for node in self.others())
-        return any(record is not None and record.done is not None for record in records)
+        return any(record.done is not None for record in self.records_of_others())
 
     def owner(self) -> str:
         """The node on which the server may be started; empty if nobody has said."""

@@ -1,0 +1,93 @@
+"""Disks of an adopted guest, made such as ours are: the root disk is a QCOW2 file over `disk.base` or over
+nothing, all others are raw. Those that Nova has made lie over files beside the server's directory, which stay
+when it moves.
+
+What they are is what the guest's definition says: to look at them would be to believe what the guest has
+written. So a new file waits beside the old one, until it is written down that it is to take its place.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from moorage.drivers.contract import DriverError, UnchangedError
+from moorage.drivers.libvirt.domain.live_xml import LiveDisk
+from moorage.drivers.libvirt.storage import qemu_img
+from moorage.drivers.libvirt.storage.qemu_img import Check
+from moorage.drivers.libvirt.storage.server_directory import WAITING, ServerDirectory
+
+
+def prepare(directory: ServerDirectory, disks: Sequence[LiveDisk], check: Check) -> None:
+    """While the guest is off. Nothing of it changes yet, but the name of what its root disk lies over."""
+    forget_waiting(directory)
+    for path, image_format in _formats(disks).items():
+        if path == directory.disk:
+            _prepare_root(directory, image_format, check)
+        elif image_format != "raw":
+            _convert(directory, path, image_format, "raw", check)
+
+
+def require_known(directory: ServerDirectory, disks: Sequence[LiveDisk]) -> None:
+    known = {directory.disk, directory.ephemeral, directory.swap, directory.config_drive}
+    for path in _formats(disks).keys() - known:
+        raise UnchangedError(f"the server has a disk that is not known here: {path.name}")
+
+
+def put_in_place(directory: ServerDirectory) -> None:
+    """Again, if it was cut off: what has taken its place does not wait any more."""
+    for path in directory.waiting():
+        os.replace(path, path.with_suffix(""))
+
+
+def forget_waiting(directory: ServerDirectory) -> None:
+    """They were made before the guest ran last."""
+    for path in directory.waiting():
+        path.unlink(missing_ok=True)
+
+
+def root_size(directory: ServerDirectory, disks: Sequence[LiveDisk]) -> int:
+    """As the guest sees it."""
+    image_format = next((disk.format for disk in disks if disk.source == str(directory.disk)), "qcow2")
+    return qemu_img.info(directory.disk, image_format).virtual_size
+
+
+def _formats(disks: Sequence[LiveDisk]) -> dict[Path, str]:
+    return {Path(disk.source): disk.format for disk in disks if disk.source and disk.device == "disk"}
+
+
+def _prepare_root(directory: ServerDirectory, image_format: str, check: Check) -> None:
+    if image_format != "qcow2":
+        _convert(directory, directory.disk, image_format, "qcow2", check)
+        return
+    found = qemu_img.info(directory.disk, "qcow2")
+    if not found.backing_filename:
+        return
+    if found.backing_filename_format == "raw" and _have_base(directory, found.backing_filename):
+        qemu_img.rebase_in_place(directory.disk, directory.base, "raw")
+    else:
+        _convert(directory, directory.disk, "qcow2", "qcow2", check)
+
+
+def _have_base(directory: ServerDirectory, named: str) -> bool:
+    """Whether what it lies over has our name for it, too; on another file system, it can't have."""
+    path = directory.path / named
+    if directory.base.exists():
+        return path == directory.base or path.samefile(directory.base)
+    with contextlib.suppress(OSError):
+        os.link(path, directory.base)
+        return True
+    return False
+
+
+def _convert(directory: ServerDirectory, path: Path, image_format: str, wanted: str, check: Check) -> None:
+    made = directory.temporary(path.name)
+    try:
+        qemu_img.convert(path, image_format, made, wanted, check)
+        os.replace(made, path.with_name(path.name + WAITING))
+    except FileNotFoundError:
+        raise DriverError(f"server {directory.server_uuid} is not on this host") from None
+    finally:
+        made.unlink(missing_ok=True)
