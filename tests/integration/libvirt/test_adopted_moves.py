@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -215,13 +217,65 @@ def test_what_cuts_it_off_does_no_harm(
                 patched.setattr(where, what, _dies)
                 with pytest.raises(Dead):
                     one.moves.hand_over(*identity)
-            assert path.with_name("disk.eph0.own").exists()
+            assert list(path.parent.glob("disk.eph0.own-*"))
             one.restart()
             assert one.driver.start(*identity) == RUNNING
             runs(one, spec, boots)
         guest.is_the_same(one)
-        assert not path.with_name("disk.eph0.own").exists()
+        assert not list(path.parent.glob("disk.eph0.own-*"))
         one.driver.destroy(*identity)
+
+
+def test_a_frozen_host_that_makes_its_disks_anew_late_does_no_harm(
+    pair: LibvirtLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has gone on elsewhere meanwhile, on the same storage, and has written there."""
+    with adopted(pair, tmp_path, shared=True) as guest:
+        one, other, spec = guest.both.one, guest.both.two, guest.spec
+        path = directory(other, spec) / "disk.eph0"
+        with freezing(monkeypatch, lambda: one.moves.hand_over(*guest.identity(one))):
+            assert other.driver.spawn(guest.both.spec(other, spec, keep_disk=True)) == RUNNING
+            runs(other, spec, 2)
+            assert other.driver.stop(*guest.identity(other)) == SHUT_DOWN
+            with path.open("r+b") as written:
+                written.seek(1 << 20)
+                written.write(b"\xcd" * 512)
+        assert other.driver.start(*guest.identity(other)) == RUNNING
+        runs(other, spec, 3)
+        guest.is_the_same(other)
+        with path.open("rb") as written:
+            written.seek(1 << 20)
+            assert written.read(512) == b"\xcd" * 512
+        other.driver.destroy(*guest.identity(other))
+        one.driver.destroy(*guest.identity(one))
+
+
+@contextmanager
+def freezing(patched: pytest.MonkeyPatch, act: Callable[[], object]) -> Iterator[None]:
+    """In a thread, from when it has made the first of its disks anew until the end."""
+    from moorage.drivers.libvirt.storage import qemu_img
+
+    convert, frozen, thawed = qemu_img.convert, threading.Event(), threading.Event()
+
+    def late(*words: Any) -> None:
+        convert(*words)
+        if threading.current_thread() is thread:
+            frozen.set()
+            thawed.wait(300)
+
+    def work() -> None:
+        with contextlib.suppress(DriverError):
+            act()
+
+    thread = threading.Thread(target=work)
+    patched.setattr(qemu_img, "convert", late)
+    thread.start()
+    try:
+        assert frozen.wait(60)
+        yield
+    finally:
+        thawed.set()
+        thread.join()
 
 
 class Dead(Exception):

@@ -132,6 +132,7 @@ class Spawning:
             definition=definition.fitted(brought, record.spec, record.topology, directory, cache),
             redefine=True,
             has_own_disks=left.has_own_disks,
+            waiting=left.waiting,
         )
 
     def _keep_disks(self, directory: ServerDirectory, spec: ServerSpec) -> bool:

@@ -43,8 +43,7 @@ class Starting:
         backend = self._backend
         directory = backend.directory(server_uuid)
         record = self.plug(directory, directory.require())
-        if record.has_own_disks:
-            own_disks.put_in_place(directory)
+        own_disks.put_in_place(directory, record.waiting)
         if record.keeps_definition and record.rescue is None:
             self.redefine(server_uuid)
             return
@@ -60,8 +59,7 @@ class Starting:
         record = directory.require()
         if not record.redefine:
             return
-        if record.has_own_disks:
-            own_disks.put_in_place(directory)
+        own_disks.put_in_place(directory, record.waiting)
         with self._numbering:
             settings, port = backend.settings, self.serial_port(server_uuid)
             name = backend.domains.name_for(server_uuid, record.spec.instance_name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import libvirt
 import msgspec
@@ -47,9 +48,11 @@ class AdoptedGuests:
         record = directory.require()
         if record.keeps_definition and not record.has_own_disks:
             xml = self.definition(server_uuid)
-            own_disks.prepare(directory, self._disks(server_uuid), partial(backend.calls.check, call))
+            check = partial(backend.calls.check, call)
+            token = own_disks.prepare(directory, self._disks(server_uuid), check)
             with backend.step(server_uuid, call):
-                self._keep(server_uuid, definition.settled(xml, directory), has_own_disks=True, redefine=True)
+                settled = definition.settled(xml, directory)
+                self._keep(server_uuid, settled, has_own_disks=True, waiting=token, redefine=True)
 
     def definition(self, server_uuid: str) -> str:
         """What it would be started with: libvirt knows that best, unless it has to be told first, or knows
@@ -71,7 +74,7 @@ class AdoptedGuests:
     def _disks(self, server_uuid: str) -> list[LiveDisk]:
         return live_xml.disks(live_xml.parse(self.definition(server_uuid)))
 
-    def _keep(self, server_uuid: str, xml: str, **changes: bool) -> ServerRecord:
+    def _keep(self, server_uuid: str, xml: str, **changes: Any) -> ServerRecord:
         directory = self._backend.directory(server_uuid)
         record = directory.require()
         changed = msgspec.structs.replace(record, definition=xml, **changes)

@@ -3,31 +3,39 @@ nothing, all others are raw. Those that Nova has made lie over files beside the 
 when it moves.
 
 What they are is what the guest's definition says: to look at them would be to believe what the guest has
-written. So a new file waits beside the old one, until it is written down that it is to take its place.
+written. So a new file waits beside the old one, until it is written down that it is to take its place. On
+storage that hosts share, a host that was frozen meanwhile makes one with a token that is written down
+nowhere, and removes only its own.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from moorage.drivers.contract import DriverError, UnchangedError
 from moorage.drivers.libvirt.domain.live_xml import LiveDisk
 from moorage.drivers.libvirt.storage import qemu_img
 from moorage.drivers.libvirt.storage.qemu_img import Check
-from moorage.drivers.libvirt.storage.server_directory import WAITING, ServerDirectory
+from moorage.drivers.libvirt.storage.server_directory import ServerDirectory
 
 
-def prepare(directory: ServerDirectory, disks: Sequence[LiveDisk], check: Check) -> None:
-    """While the guest is off. Nothing of it changes yet, but the name of what its root disk lies over."""
-    forget_waiting(directory)
+def prepare(directory: ServerDirectory, disks: Sequence[LiveDisk], check: Check) -> str:
+    """While the guest is off; the token of what waits then. Nothing of the guest changes yet, but the name of
+    what its root disk lies over."""
+    for path in directory.waiting(f"{directory.node_uuid}-*"):  # of a time before the guest ran last
+        path.unlink(missing_ok=True)
+    making = _Making(directory, f"{directory.node_uuid}-{secrets.token_hex(4)}", check)
     for path, image_format in _formats(disks).items():
         if path == directory.disk:
-            _prepare_root(directory, image_format, check)
+            _prepare_root(making, image_format)
         elif image_format != "raw":
-            _convert(directory, path, image_format, "raw", check)
+            making.convert(path, image_format, "raw")
+    return making.token
 
 
 def require_known(directory: ServerDirectory, disks: Sequence[LiveDisk]) -> None:
@@ -36,16 +44,11 @@ def require_known(directory: ServerDirectory, disks: Sequence[LiveDisk]) -> None
         raise UnchangedError(f"the server has a disk that is not known here: {path.name}")
 
 
-def put_in_place(directory: ServerDirectory) -> None:
+def put_in_place(directory: ServerDirectory, token: str) -> None:
     """Again, if it was cut off: what has taken its place does not wait any more."""
-    for path in directory.waiting():
-        os.replace(path, path.with_suffix(""))
-
-
-def forget_waiting(directory: ServerDirectory) -> None:
-    """They were made before the guest ran last."""
-    for path in directory.waiting():
-        path.unlink(missing_ok=True)
+    for path in directory.waiting(token) if token else []:
+        with contextlib.suppress(FileNotFoundError):  # another host did it, while this one was frozen
+            os.replace(path, path.with_suffix(""))
 
 
 def root_size(directory: ServerDirectory, disks: Sequence[LiveDisk]) -> int:
@@ -58,9 +61,27 @@ def _formats(disks: Sequence[LiveDisk]) -> dict[Path, str]:
     return {Path(disk.source): disk.format for disk in disks if disk.source and disk.device == "disk"}
 
 
-def _prepare_root(directory: ServerDirectory, image_format: str, check: Check) -> None:
+@dataclass(frozen=True)
+class _Making:
+    directory: ServerDirectory
+    token: str
+    check: Check
+
+    def convert(self, path: Path, image_format: str, wanted: str) -> None:
+        directory, made = self.directory, self.directory.temporary(path.name)
+        try:
+            qemu_img.convert(path, image_format, made, wanted, self.check)
+            os.replace(made, directory.waiting_for(path, self.token))
+        except FileNotFoundError:
+            raise DriverError(f"server {directory.server_uuid} is not on this host") from None
+        finally:
+            made.unlink(missing_ok=True)
+
+
+def _prepare_root(making: _Making, image_format: str) -> None:
+    directory = making.directory
     if image_format != "qcow2":
-        _convert(directory, directory.disk, image_format, "qcow2", check)
+        making.convert(directory.disk, image_format, "qcow2")
         return
     found = qemu_img.info(directory.disk, "qcow2")
     if not found.backing_filename:
@@ -68,7 +89,7 @@ def _prepare_root(directory: ServerDirectory, image_format: str, check: Check) -
     if found.backing_filename_format == "raw" and _have_base(directory, found.backing_filename):
         qemu_img.rebase_in_place(directory.disk, directory.base, "raw")
     else:
-        _convert(directory, directory.disk, "qcow2", "qcow2", check)
+        making.convert(directory.disk, "qcow2", "qcow2")
 
 
 def _have_base(directory: ServerDirectory, named: str) -> bool:
@@ -80,14 +101,3 @@ def _have_base(directory: ServerDirectory, named: str) -> bool:
         os.link(path, directory.base)
         return True
     return False
-
-
-def _convert(directory: ServerDirectory, path: Path, image_format: str, wanted: str, check: Check) -> None:
-    made = directory.temporary(path.name)
-    try:
-        qemu_img.convert(path, image_format, made, wanted, check)
-        os.replace(made, path.with_name(path.name + WAITING))
-    except FileNotFoundError:
-        raise DriverError(f"server {directory.server_uuid} is not on this host") from None
-    finally:
-        made.unlink(missing_ok=True)

@@ -19,8 +19,8 @@ from moorage.drivers.libvirt.vifs.contract import Vif
 
 _RECORD = ("server.", ".json")
 _OWNER = "owner"
-WAITING = ".own"
-"""What the names of disks end with that wait to take the place of others."""
+_WAITING = "own-"
+"""What the names of disks end with, and a token, that wait to take the place of others."""
 _ASIDE = "_left"
 """Beside the servers' directories: by node, records of servers that others have forgotten there."""
 
@@ -66,6 +66,8 @@ class ServerRecord(msgspec.Struct, frozen=True):
     """Libvirt has still to be told of it."""
     has_own_disks: bool = False
     """Its disks were made such as those of our own guests are."""
+    waiting: str = ""
+    """The token of those that have still to take their place."""
     earlier: ServerRecord | None = None
     """What it was before it got another flavor here, until it is certain that it keeps that."""
 
@@ -147,9 +149,12 @@ class ServerDirectory:
     def record_path(self) -> Path:
         return self.path / self.node_uuid.join(_RECORD)
 
-    def waiting(self) -> list[Path]:
+    def waiting(self, token: str = "*") -> list[Path]:
         """Disks that wait to take the place of others: those of an adopted guest, made such as ours are."""
-        return list(self.path.glob(f"*{WAITING}"))
+        return list(self.path.glob(f"*.{_WAITING}{token}"))
+
+    def waiting_for(self, path: Path, token: str) -> Path:
+        return path.with_name(f"{path.name}.{_WAITING}{token}")
 
     def temporary(self, name: str) -> Path:
         """A name beside the others, for what is renamed when it is whole."""
