@@ -42,13 +42,14 @@ def sync_database(directory: Path) -> None:
     )
 
 
-def start(directory: Path, workers: int = 2, threads: int = 1) -> Service:
-    """Start it under uWSGI on a configured and synced directory; returns when it answers.
+def start(directory: Path, workers: int = 2, threads: int = 1, port: int = 0) -> Service:
+    """Start it under uWSGI on a configured and synced directory; returns when it answers. `port` is the one
+    that others know already.
 
     The HTTP router keeps client connections open and hands each request to a free worker. (A socket
     served by the workers themselves would pin a worker to each kept-alive connection.)
     """
-    port = free_port()
+    port = port or free_port()
     command: list[str | Path] = [
         *(reference_bin() / "uwsgi", "--module", "placement.wsgi.api:application"),
         *("--virtualenv", reference_bin().parent, "--master", "--lazy-apps", "--need-app"),

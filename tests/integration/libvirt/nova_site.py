@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from openstack.connection import Connection
 
@@ -161,6 +162,21 @@ class NovaSite:
         self.restart_neutron()
         self.operator, self.user = replace(self.operator), replace(self.user)
 
+    def go_back(self) -> None:
+        """Our agents end first, and Nova's come last."""
+        deployment, port = self.deployment, urlsplit(self.nova.url).port
+        for part in (*deployment.agents.values(), *deployment.parts):
+            if part.service is not None:
+                part.service.stop()
+                part.service = None
+        self.placement = reference.start(self.placement.log.parent, port=self.placement.port)
+        self._point("placement", self.placement.url)
+        self._point("compute", self.nova.url)
+        self.restart_neutron()
+        nova_service.start_again(self.nova, LibvirtComputes(self.lab), port or 0)
+        nova_service.serve_metadata(self.nova, deployment.metadata_port)
+        self.operator, self.user = replace(self.operator), replace(self.user)
+
     def manage(self, *words: str) -> subprocess.CompletedProcess[str]:
         return self._run("moorage-manage", *words)
 
@@ -276,5 +292,5 @@ def _end(compute: Service) -> None:
 
 
 def _kill_all(nova: Nova) -> None:
-    for each in nova.control.values():
+    for each in (*nova.control.values(), *nova.computes.values()):
         each.kill()

@@ -29,7 +29,7 @@ class LibvirtComputes:
         """Its state, in which it keeps its node's UUID, is in `compute-HOST`."""
         inside, own = self.lab.hosts[host], directory / f"compute-{host}.conf"
         state = directory / f"compute-{host}"
-        state.mkdir()
+        state.mkdir(exist_ok=True)
         files = ("--config-file", directory / "compute.conf", "--config-file", own)
         own.write_text(ini(_settings(inside, state, self.lab.instances, files)))
         found = {

@@ -133,6 +133,16 @@ def running(
         yield nova
 
 
+def start_again(nova: Nova, start_compute: StartCompute, port: int) -> None:
+    """All that `running` has started and somebody has stopped; `port` is its API's."""
+    for name in ("conductor", "scheduler"):
+        nova.control[name] = _start(nova.directory, name=name)
+    nova.control["api"] = _serve_api(nova.directory, port)
+    for host in nova.computes:
+        nova.computes[host] = start_compute(nova.directory, host=host)
+    wait_until(partial(_ready, nova, len(nova.computes)), "Nova's hosts", PATIENCE)
+
+
 def _ready(nova: Nova, hosts: int) -> bool:
     """Hosts are listed once the scheduler has found which cell they are in."""
     time.sleep(0.3)
@@ -142,7 +152,7 @@ def _ready(nova: Nova, hosts: int) -> bool:
 
 def _serve_api(directory: Path, port: int) -> Service:
     own = directory / "api"
-    own.mkdir()
+    own.mkdir(exist_ok=True)
     variables = {"OS_NOVA_CONFIG_DIR": str(directory), **VARIABLES}
     return serve(NOVA, "nova.wsgi.osapi_compute:application", own, port, variables, threads=8)
 
@@ -150,7 +160,7 @@ def _serve_api(directory: Path, port: int) -> Service:
 def serve_metadata(nova: Nova, port: int) -> None:
     """Its metadata service, which not every Nova needs; ended by who ends the rest."""
     own = nova.directory / "metadata"
-    own.mkdir()
+    own.mkdir(exist_ok=True)
     variables = {"OS_NOVA_CONFIG_DIR": str(nova.directory), **VARIABLES}
     nova.control["metadata"] = serve(NOVA, "nova.wsgi.metadata:application", own, port, variables)
 
@@ -158,7 +168,7 @@ def serve_metadata(nova: Nova, port: int) -> None:
 def _start(directory: Path, *, name: str, host: str = "control") -> Service:
     own = directory / f"{name}-{host}.conf"
     own.write_text(ini({"DEFAULT": {"host": host, "state_path": str(directory / f"{name}-{host}")}}))
-    (directory / f"{name}-{host}").mkdir()
+    (directory / f"{name}-{host}").mkdir(exist_ok=True)
     common = directory / ("compute.conf" if name == "compute" else "nova.conf")
     command: list[str | Path] = [
         *(NOVA.bin() / f"nova-{name}", "--config-file", common, "--config-file", own)

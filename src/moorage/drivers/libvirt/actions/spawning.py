@@ -12,7 +12,6 @@ from moorage.drivers.calls import DriverCall, Interruption
 from moorage.drivers.contract import DriverClosedError, DriverError, ServerSpec
 from moorage.drivers.libvirt.actions import describing
 from moorage.drivers.libvirt.actions.starting import Starting
-from moorage.drivers.libvirt.adoption import definition
 from moorage.drivers.libvirt.adoption.adopted_guests import AdoptedGuests
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import guest_options
@@ -124,16 +123,8 @@ class Spawning:
             return record
         if not left.definition:
             raise DriverError(f"nobody knows any more how server {directory.server_uuid} was defined")
-        brought = definition.moved(left.definition, directory.path)
-        cache = self._backend.settings.disk_cache
-        return msgspec.structs.replace(
-            record,
-            keeps_definition=True,
-            definition=definition.fitted(brought, record.spec, record.topology, directory, cache),
-            redefine=True,
-            has_own_disks=left.has_own_disks,
-            waiting=left.waiting,
-        )
+        disks_of_it = {"has_own_disks": left.has_own_disks, "waiting": left.waiting}
+        return self._adopted.with_definition(record, left.definition, **disks_of_it)
 
     def _keep_disks(self, directory: ServerDirectory, spec: ServerSpec) -> bool:
         """Whether another host has left them here. Those of a build that failed there are not to be used."""

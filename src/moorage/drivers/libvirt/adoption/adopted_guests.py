@@ -65,6 +65,16 @@ class AdoptedGuests:
             raise DriverError(f"nobody knows any more how server {server_uuid} was defined")
         return record.definition
 
+    def with_definition(self, record: ServerRecord, xml: str, **changes: Any) -> ServerRecord:
+        """Of a guest that keeps this one here, as far as its flavor and its place allow."""
+        directory, cache = self._backend.directory(record.spec.uuid), self._backend.settings.disk_cache
+        fitted = definition.fitted(
+            definition.moved(xml, directory.path), record.spec, record.topology, directory, cache
+        )
+        return msgspec.structs.replace(
+            record, keeps_definition=True, definition=fitted, redefine=True, **changes
+        )
+
     def root_size(self, server_uuid: str) -> int:
         """Of its root disk, as the guest sees it."""
         directory = self._backend.directory(server_uuid)

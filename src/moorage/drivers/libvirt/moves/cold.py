@@ -22,7 +22,6 @@ from moorage.drivers.image_store import ImageStoreError
 from moorage.drivers.libvirt.actions.power import PowerButton
 from moorage.drivers.libvirt.actions.spawning import Spawning
 from moorage.drivers.libvirt.actions.starting import Starting
-from moorage.drivers.libvirt.adoption import definition
 from moorage.drivers.libvirt.adoption.adopted_guests import AdoptedGuests
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.domain import guest_options
@@ -144,23 +143,12 @@ class ColdMoves:
         with backend.places.chosen(spec) as topology:
             hardware = handed.hardware | spec.hardware
             record = ServerRecord(spec, [], hardware, spec.work, topology=topology, origin=origin)
-            directory.write(self._with_definition(record, directory, handed))
+            if handed.definition:
+                record = self._adopted.with_definition(record, handed.definition, has_own_disks=True)
+            directory.write(record)
         directory.own(backend.node_uuid)
         if origin and not (directory.path / handed.token).exists():
             raise DriverError(f"server {spec.uuid} is not handed over any more")
-
-    def _with_definition(
-        self, record: ServerRecord, directory: ServerDirectory, handed: HandedOver
-    ) -> ServerRecord:
-        """The one that it has kept so far, if it has."""
-        if not handed.definition:
-            return record
-        brought = definition.moved(handed.definition, directory.path)
-        cache = self._backend.settings.disk_cache
-        fitted = definition.fitted(brought, record.spec, record.topology, directory, cache)
-        return msgspec.structs.replace(
-            record, keeps_definition=True, definition=fitted, redefine=True, has_own_disks=True
-        )
 
     def _fetch(self, directory: ServerDirectory, spec: ServerSpec, handed: HandedOver, check: Check) -> None:
         """Base images from where all get them; if they are no longer there, from the source, as all else."""

@@ -15,7 +15,6 @@ import msgspec
 from moorage.drivers.contract import ServerSpec
 from moorage.drivers.libvirt.actions.power import PowerButton
 from moorage.drivers.libvirt.actions.starting import Starting
-from moorage.drivers.libvirt.adoption import definition
 from moorage.drivers.libvirt.adoption.adopted_guests import AdoptedGuests
 from moorage.drivers.libvirt.backend import Backend
 from moorage.drivers.libvirt.moves import keeping, whereabouts
@@ -76,19 +75,11 @@ class ResizesInPlace:
                 topology=topology,
                 earlier=earlier,
             )
-            directory.write(self._with_definition(now, directory))
+            if earlier.keeps_definition:
+                now = self._adopted.with_definition(now, earlier.definition, has_own_disks=True)
+            directory.write(now)
         if record.token:
             (directory.path / record.token).unlink(missing_ok=True)
-
-    def _with_definition(self, record: ServerRecord, directory: ServerDirectory) -> ServerRecord:
-        """The one that it has kept so far, if it has."""
-        earlier, cache = record.earlier, self._backend.settings.disk_cache
-        if earlier is None or not earlier.keeps_definition:
-            return record
-        fitted = definition.fitted(earlier.definition, record.spec, record.topology, directory, cache)
-        return msgspec.structs.replace(
-            record, keeps_definition=True, definition=fitted, redefine=True, has_own_disks=True
-        )
 
     def keep(self, server_uuid: str) -> None:
         with self._backend.at_work(server_uuid, "keep_resize") as call, self._backend.step(server_uuid, call):
