@@ -45,7 +45,8 @@ class Adopted:
         assert "OpenStack Foundation" in xml
         assert "slot='0x11'" in xml, "where its card is"
         assert "slot='0x12'" in xml, "where its disk is"
-        assert (directory(stand, self.spec) / "disk.eph0").read_bytes()[: 1 << 16] == b"\xab" * (1 << 16)
+        with (directory(stand, self.spec) / "disk.eph0").open("rb") as written:
+            assert written.read(1 << 16) == b"\xab" * (1 << 16)
         assert f"file='{directory(stand, self.spec)}/disk.eph0'" in xml
 
     def identity(self, stand: MovingStand) -> tuple[str, str]:
