@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -135,6 +137,27 @@ def test_a_snapshot_that_is_uploaded_leaves_nothing_either(stand: LibvirtStand) 
     (left / "whole.qcow2").write_bytes(b"a copy")
     snapshot()
     assert not left.exists()
+    stand.forget(spec)
+
+
+def test_a_copy_that_libvirtd_begins_late_is_ended(
+    stand: LibvirtStand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A killed agent had asked for it, and it was not there when the next attempt looked."""
+    from moorage.drivers.libvirt.storage import qemu_img
+
+    spec, image_id, make = spawned(stand), stand.waiting_image(), qemu_img.create_overlay
+
+    def make_late(path: Path, *words: Any) -> None:
+        make(path, *words)
+        late = path.with_name("late.qcow2")
+        make(late, *words)
+        how = ("--shallow", "--reuse-external", "--transient-job", "--format", "qcow2")
+        stand.host.run("virsh", "blockcopy", spec.uuid, "vda", "--dest", late, *how)
+
+    monkeypatch.setattr(qemu_img, "create_overlay", make_late)
+    require(stand.driver, Snapshottable).snapshot(spec.uuid, spec.node_uuid, image_id)
+    assert stand.has_data(image_id)
     stand.forget(spec)
 
 

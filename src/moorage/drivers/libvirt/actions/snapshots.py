@@ -83,10 +83,7 @@ class Snapshots:
         size = qemu_img.info(directory.disk, "qcow2").virtual_size
         with backend.step(server_uuid, call):
             qemu_img.create_overlay(delta, directory.base, "raw", size)
-            xml = _copy_xml(delta)
-            backend.domains.on(
-                server_uuid, "copy the disk of", lambda domain: domain.blockCopy(target, xml, {}, _COPY)
-            )
+            self._begin_copy(server_uuid, target, _copy_xml(delta))
         try:
             while not self._is_in_step(server_uuid, target):
                 call.wait(_LOOKS)
@@ -99,6 +96,20 @@ class Snapshots:
             with contextlib.suppress(DriverError):
                 self._end_copies(server_uuid)
             raise
+
+    def _begin_copy(self, server_uuid: str, target: str, xml: str) -> None:
+        """Libvirtd may have begun the one that a killed agent had asked for, since we ended all that were."""
+
+        def call(domain: Any) -> None:
+            try:
+                domain.blockCopy(target, xml, {}, _COPY)
+            except libvirt.libvirtError as error:
+                if error.get_error_code() != libvirt.VIR_ERR_BLOCK_COPY_ACTIVE:
+                    raise
+                _end_copies(domain)
+                domain.blockCopy(target, xml, {}, _COPY)
+
+        self._backend.domains.on(server_uuid, "copy the disk of", call)
 
     def _is_in_step(self, server_uuid: str, target: str) -> bool:
         info = self._backend.domains.on(
@@ -146,18 +157,7 @@ class Snapshots:
             shutil.rmtree(place, ignore_errors=True)
 
     def _end_copies(self, server_uuid: str) -> None:
-        def call(domain: Any) -> None:
-            if not domain.isActive():
-                return
-            for disk in live_xml.disks(live_xml.parse(domain.XMLDesc())):
-                if disk.is_mirrored and Path(disk.source).parent.name == server_uuid:
-                    try:
-                        domain.blockJobAbort(disk.target, 0)
-                    except libvirt.libvirtError as error:
-                        if error.get_error_code() == libvirt.VIR_ERR_INVALID_ARG:
-                            raise NobodysCopyError(server_uuid) from error
-
-        self._backend.domains.on(server_uuid, "end copies of", call)
+        self._backend.domains.on(server_uuid, "end copies of", _end_copies)
 
     def _root_target(self, server_uuid: str, directory: ServerDirectory) -> str:
         found = [
@@ -171,6 +171,19 @@ class Snapshots:
 
     def _is_active(self, server_uuid: str) -> bool:
         return self._backend.domains.on(server_uuid, "look at", lambda domain: bool(domain.isActive()))
+
+
+def _end_copies(domain: Any) -> None:
+    if not domain.isActive():
+        return
+    server_uuid = domain.UUIDString()
+    for disk in live_xml.disks(live_xml.parse(domain.XMLDesc())):
+        if disk.is_mirrored and Path(disk.source).parent.name == server_uuid:
+            try:
+                domain.blockJobAbort(disk.target, 0)
+            except libvirt.libvirtError as error:
+                if error.get_error_code() == libvirt.VIR_ERR_INVALID_ARG:
+                    raise NobodysCopyError(server_uuid) from error
 
 
 def _clear(directory: ServerDirectory) -> None:
